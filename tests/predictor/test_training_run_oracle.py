@@ -32,7 +32,7 @@ HOUR, DAY = 3600.0, 86400.0
 
 
 def test_daly_s_higher_order_interval():
-    """Daly 2006, equation 37: sqrt(2 c M) (1 + sqrt(c/2M)/3 + (c/2M)/9) - c.
+    """Daly 2006: sqrt(2 c M) (1 + sqrt(c/2M)/3 + (c/2M)/9) - c.
 
     c = 60 s, M = 1 day: c/2M = 3.4722e-4, so 3219.938 * (1 + 6.2113e-3 + 3.858e-5) - 60.
     """
@@ -48,7 +48,7 @@ def test_checkpoints_longer_than_twice_the_time_between_failures(checkpoint, exp
 
 
 def test_goodput_of_daly_s_model():
-    """Equation 13: M e^(R/M) (e^((tau + c)/M) - 1) of wall time for tau of training."""
+    """M e^(R/M) (e^((tau + c)/M) - 1) of wall time for tau of training."""
     stops = Interruptions(1000.0, 10.0, 50.0)
     expected = 100.0 / (1000.0 * math.exp(0.05) * (math.exp(0.11) - 1.0))
     assert stops.goodput(100.0) == pytest.approx(expected)

@@ -1,7 +1,7 @@
 """Counts of collective algorithms against their message schedules, listed round by round.
 
 The schedules are those of Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication
-Operations in MPICH" (2005), section 4. A round is a list of (sender, receiver, multiple of M).
+Operations in MPICH" (2005). A round is a list of (sender, receiver, multiple of M).
 """
 
 import math
@@ -239,7 +239,7 @@ def test_hierarchical_all_reduce(ranks, per_node):
 
 @to_17
 def test_switch_all_reduce(ranks):
-    """NVLink SHARP: M up, M/N of results more (NCCL 2.17 release notes)."""
+    """NVLink SHARP: every device sends M to the switch, and its N-th of the results more."""
     found = counts("all_reduce", "switch", ranks, ranks)
     assert found.inner_messages == 1
     assert found.inner_volume == pytest.approx(1 + 1 / ranks)

@@ -280,7 +280,7 @@ def test_unfolded_convolutions_move_the_columns():
 
 
 def test_winograd_multiplies_a_quarter_as_often():
-    """F(4x4, 3x3): 36 products for 16 x 9 (Lavin and Gray 2016, section 4.3)."""
+    """F(4x4, 3x3): 36 products for 16 x 9 (Lavin and Gray 2016)."""
     graph = chain((64, 32, 32), convolution(), convolution())
     work = layer_work(graph.profile(None, precision("fp32")), 1, GPU, "fp32", an_efficiency())
     assert work.flops[0] / work.spared_flops[0] == pytest.approx([4.0, 4.0])

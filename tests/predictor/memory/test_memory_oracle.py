@@ -1,8 +1,8 @@
 """Memory against published formulas.
 
-Activations of a transformer layer: Korthikanti et al. 2022 (arXiv 2205.05198), equations 1 to 5 and
-table 2, for s tokens, micro-batch b, hidden size h, a heads, t tensor-parallel devices. Weights,
-gradients and optimizer state: Rajbhandari et al. 2020 (ZeRO, arXiv 1910.02054), figure 1.
+Activations of a transformer layer: Korthikanti et al. 2022 (arXiv 2205.05198), table 2, for s
+tokens, micro-batch b, hidden size h, a heads, t tensor-parallel devices. Weights, gradients and
+optimizer state: Rajbhandari et al. 2020 (ZeRO, arXiv 1910.02054), figure 1.
 """
 
 import math
@@ -103,12 +103,12 @@ def scores():
 
 
 @pytest.mark.parametrize("t", [1, 2, 4])
-def test_equation_1_and_2(t):
+def test_tensor_parallelism(t):
     expected = SBH * (10 + 24 / t + scores() / t) + STATISTICS
     assert kept(t=t) == pytest.approx(expected)
 
 
-def test_equation_1_with_dropout_of_scores():
+def test_dropout_of_scores():
     """s b h (34 + 5 a s / h): probabilities before and after dropout, and a mask of one byte."""
     sharding = Sharding(with_unfused_scores(transformer()), S, "fp16")
     own = blocks(sharding.graph)[1]
@@ -118,14 +118,14 @@ def test_equation_1_with_dropout_of_scores():
 
 
 @pytest.mark.parametrize("t", [2, 4])
-def test_equation_4_sequence_parallelism(t):
+def test_sequence_parallelism(t):
     expected = (SBH * (34 + scores()) + STATISTICS) / t
     assert kept(t=t, sequence_parallel=True) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("t", "sequence_parallel"), [(1, False), (2, False), (4, True)])
 def test_selective_recomputation_drops_the_scores(t, sequence_parallel):
-    """Equation 6 (34 s b h / t); queries, keys and values are kept instead of the scores."""
+    """34 s b h / t; queries, keys and values are kept instead of the scores."""
     dropped = SBH * scores() / t
     plain = kept(t=t, sequence_parallel=sequence_parallel)
     selective = kept(Recompute.SELECTIVE, t, sequence_parallel)
@@ -134,7 +134,7 @@ def test_selective_recomputation_drops_the_scores(t, sequence_parallel):
 
 @pytest.mark.parametrize(("t", "sequence_parallel", "share"), [(1, 0, 1), (4, 0, 1), (4, 1, 4)])
 def test_full_recomputation_keeps_the_input(t, sequence_parallel, share):
-    """Table 2: 2 s b h."""
+    """2 s b h."""
     assert kept(Recompute.FULL, t, bool(sequence_parallel)) == pytest.approx(2 * SBH / share)
 
 
@@ -237,7 +237,7 @@ def test_an_optimizer_without_state_cannot_shorten_it():
 
 @pytest.mark.parametrize(("pp", "interleave"), [(4, 1), (4, 2), (8, 1), (8, 4)])
 def test_the_first_stage_holds_as_korthikanti_counts(pp, interleave):
-    """Section 4.2.3: L layers, times 1 + (p - 1) / (p m) with m chunks."""
+    """L layers, times 1 + (p - 1) / (p m) with m chunks."""
     factor = 1.0 if interleave == 1 else 1 + (pp - 1) / (pp * interleave)
     found = micro_batches_held(0, pp, 64, interleave, False)
     assert float(found) == pytest.approx(pp * factor)

@@ -21,7 +21,7 @@ def test_small_variation_is_normal(workers):
 
 @pytest.mark.parametrize("variation", [0.05, 0.3, 1.0])
 def test_the_larger_of_two_lognormals(variation):
-    """E max = 2 mean Phi(sigma / sqrt 2), sigma^2 = log(1 + cv^2) (Lien 1986)."""
+    """E max = 2 E[X; X > Y] = 2 mean Phi(sigma / sqrt 2), with sigma^2 = log(1 + cv^2)."""
     sigma = math.sqrt(math.log(1 + variation**2))
     expected = 2 * 3.0 * NormalDist().cdf(sigma / math.sqrt(2))
     assert float(expected_maximum_lognormal(3.0, variation, 2)) == pytest.approx(expected)

@@ -1,9 +1,9 @@
 """Pipeline schedules as the papers draw them, and bubbles by their formulas.
 
 GPipe and 1F1B, plain and interleaved: Narayanan et al. 2021 (arXiv 2104.04473), figures 3 and 4,
-with 4 devices and 8 micro-batches. ZB-H1 and ZB-V: Qi et al. 2023 (arXiv 2401.10241), figures 3
-and 6. Passes are written F1, B1, W1 (forward, backward or gradient of inputs, gradient of weights)
-with micro-batches from 1; an apostrophe marks the second chunk.
+with 4 devices and 8 micro-batches. ZB-H1 and ZB-V: Qi et al. (arXiv 2401.10241). Passes are written
+F1, B1, W1 (forward, backward or gradient of inputs, gradient of weights) with micro-batches from 1;
+an apostrophe marks the second chunk.
 """
 
 import numpy as np
@@ -169,7 +169,7 @@ def test_bubble_of_interleaving(pp, micro_batches, chunks):
 
 @pytest.mark.parametrize(("pp", "micro_batches"), [(2, 2), (2, 5), (4, 8), (8, 16)])
 def test_bubble_and_memory_of_zero_bubble_h1(pp, micro_batches):
-    """Table 1 of Qi et al.: (p - 1) (T_F + T_B - T_W) idle; p micro-batches held."""
+    """(p - 1) (T_F + T_B - T_W) idle; p micro-batches held."""
     seconds = {Part.FORWARD: 1.0, Part.INPUTS: 1.25, Part.WEIGHTS: 0.75}
     ends = start_times(split_passes(ZB_H1, pp, micro_batches), lambda each: seconds[each.part])
     assert max(ends.values()) == pytest.approx(3.0 * micro_batches + (pp - 1) * 1.5)

@@ -1,7 +1,7 @@
 """FLOP, memory traffic and kept tensors of each operation, counted by hand on small shapes.
 
 FLOP of a GEMM (m x k)(k x n) are 2 m n k; the gradients of both operands cost as much again each
-(Griewank and Walther 2008, chapter 4). Traffic lists every tensor that is read or written once;
+(Griewank and Walther 2008). Traffic lists every tensor that is read or written once;
 what PyTorch keeps for backward is in ``tools/autograd/derivatives.yaml``.
 """
 
@@ -533,7 +533,7 @@ def test_adaptive_softmax_by_hand():
     ],
 )
 def test_masked_tiles_of_fused_attention(tokens, window, share):
-    """Tiles of 128 x 128 that hold a score (FlashAttention-2, Dao 2023, section 3.1)."""
+    """Tiles of 128 x 128 that hold a score (FlashAttention-2, Dao 2023)."""
     tiles = tokens // 128
     back = (window or tokens) // 128
     counted = sum(1 for row in range(tiles) for column in range(tiles) if 0 <= row - column <= back)
