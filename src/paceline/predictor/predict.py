@@ -22,7 +22,7 @@ from paceline.predictor.kernels.copy_and_update import stage_update_seconds
 from paceline.predictor.kernels.efficiency import Efficiency
 from paceline.predictor.kernels.layer_times import layer_times
 from paceline.predictor.memory.offload import check_offload
-from paceline.predictor.memory.peak_memory import stage_memories
+from paceline.predictor.memory.peak_memory import fullest, stage_memories
 from paceline.predictor.partition.partition import partition
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.validate_for_model import (
@@ -112,6 +112,7 @@ def predict_step(step: ModelledStep) -> Prediction:
     job, parts = step.job, step.parts
     reference = reference_step(job)
     timeline = corrected_timeline(step, job.corrections, reference)
+    memories = stage_memories(parts, step.communication.stage_counts)
     losses = step_losses(step, timeline.corrections)
     return Prediction(
         workload=job.workload,
@@ -119,7 +120,9 @@ def predict_step(step: ModelledStep) -> Prediction:
         plan=job.plan,
         framework=job.framework.name,
         timeline=timeline,
-        stage_memories=stage_memories(parts, step.communication.stage_counts),
+        step_seconds=timeline.seconds,
+        stage_memories=memories,
+        memory=fullest(memories),
         ideal_seconds=losses.ideal,
         ideal_input_seconds=job.evidence.input_seconds or 0.0,
         sharing_seconds=losses.sharing,

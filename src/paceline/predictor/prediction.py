@@ -9,7 +9,6 @@ from paceline.hardware import Cluster
 from paceline.predictor.kernels.layer_times import executed_flop_share
 from paceline.predictor.memory.fit_probability import room_bytes
 from paceline.predictor.memory.memory_parts import Memory
-from paceline.predictor.memory.peak_memory import fullest
 from paceline.predictor.partition.pipeline_stages import stage_chunks
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.prediction_text import as_html, as_text, bound_by, losses_seconds
@@ -33,7 +32,7 @@ class Prediction:
     """A predicted step with its memory. Times in seconds, sizes in bytes.
 
     ``timeline`` is the scheduled step with the values of all earlier stages, ``stage_memories`` the
-    memory of a device of each pipeline stage.
+    memory of a device of each pipeline stage, ``memory`` that of the fullest one.
     ``ideal_seconds`` is a device's share of the arithmetic alone: no messages, bubbles, jitter or
     recomputation, but ``ideal_input_seconds`` of input if one device alone was measured to wait
     for it. ``sharing_seconds`` is memory and cache contention within a machine,
@@ -48,7 +47,9 @@ class Prediction:
     plan: Plan
     framework: str
     timeline: Timeline
+    step_seconds: float
     stage_memories: tuple[Memory, ...]
+    memory: Memory
     ideal_seconds: float
     ideal_input_seconds: float
     sharing_seconds: float
@@ -58,16 +59,6 @@ class Prediction:
     notes: tuple[str, ...] = ()
     division_seconds: float = 0.0
     recomputing_seconds: float = 0.0
-
-    @property
-    def step_seconds(self) -> float:
-        """Seconds of the step."""
-        return self.timeline.seconds
-
-    @cached_property
-    def memory(self) -> Memory:
-        """Bytes by part on a device of the pipeline stage that needs most."""
-        return fullest(self.stage_memories)
 
     @cached_property
     def layers(self) -> tuple[LayerTime, ...]:
