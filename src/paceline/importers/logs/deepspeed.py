@@ -1,4 +1,7 @@
-"""DeepSpeed: the throughput timer and the wall-clock breakdown."""
+"""DeepSpeed: the throughput timer and the wall-clock breakdown.
+
+Format: `ThroughputTimer` in deepspeed/utils/timer.py of deepspeedai/DeepSpeed.
+"""
 
 import re
 

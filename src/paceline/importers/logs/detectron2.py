@@ -1,4 +1,7 @@
-"""detectron2: lines of its ``CommonMetricPrinter``."""
+"""detectron2: lines of its ``CommonMetricPrinter``.
+
+Format: detectron2/utils/events.py of facebookresearch/detectron2.
+"""
 
 import re
 

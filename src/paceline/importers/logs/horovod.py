@@ -1,4 +1,7 @@
-"""Horovod's synthetic benchmark; PyTorch, TensorFlow and MXNet variants share one format."""
+"""Horovod's synthetic benchmark; PyTorch, TensorFlow and MXNet variants share one format.
+
+Format: examples/pytorch/pytorch_synthetic_benchmark.py of horovod/horovod.
+"""
 
 import re
 

@@ -1,4 +1,7 @@
-"""LitGPT: iteration lines with their time."""
+"""LitGPT: iteration lines with their time.
+
+Format: litgpt/pretrain.py of Lightning-AI/litgpt.
+"""
 
 import re
 

@@ -1,4 +1,7 @@
-"""llm.c: a line per step with milliseconds and tokens per second."""
+"""llm.c: a line per step with milliseconds and tokens per second.
+
+Format: train_gpt2.cu of karpathy/llm.c.
+"""
 
 import re
 

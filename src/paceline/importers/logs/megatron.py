@@ -1,4 +1,7 @@
-"""Megatron-LM and the programs that print its iteration lines (Megatron-DeepSpeed, GPT-NeoX)."""
+"""Megatron-LM and the programs that print its iteration lines (Megatron-DeepSpeed, GPT-NeoX).
+
+Format: `training_log` in megatron/training/training.py of NVIDIA/Megatron-LM.
+"""
 
 import re
 

@@ -1,4 +1,7 @@
-"""The ``MetricLogger`` of torchvision's references, DETR, MAE and others."""
+"""The ``MetricLogger`` of torchvision's references, DETR, MAE and others.
+
+Format: references/detection/utils.py of pytorch/vision.
+"""
 
 import re
 

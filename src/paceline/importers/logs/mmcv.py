@@ -1,4 +1,7 @@
-"""mmcv, the runner of the older mm* projects."""
+"""mmcv, the runner of the older mm* projects.
+
+Format: mmcv/runner/hooks/logger/text.py of open-mmlab/mmcv, version 1.
+"""
 
 import re
 

@@ -1,4 +1,7 @@
-"""mmengine, the runner of the current mm* projects."""
+"""mmengine, the runner of the current mm* projects.
+
+Format: mmengine/runner/log_processor.py of open-mmlab/mmengine.
+"""
 
 import re
 

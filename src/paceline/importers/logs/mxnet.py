@@ -1,4 +1,7 @@
-"""MXNet: the ``Speedometer`` callback's samples per second."""
+"""MXNet: the ``Speedometer`` callback's samples per second.
+
+Format: python/mxnet/callback.py of apache/mxnet.
+"""
 
 import re
 

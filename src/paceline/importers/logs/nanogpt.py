@@ -1,4 +1,7 @@
-"""nanoGPT: a line per logged iteration with its time."""
+"""nanoGPT: a line per logged iteration with its time.
+
+Format: train.py of karpathy/nanoGPT.
+"""
 
 import re
 

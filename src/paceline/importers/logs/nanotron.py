@@ -1,4 +1,7 @@
-"""nanotron: iteration lines with time, tokens per second and batch."""
+"""nanotron: iteration lines with time, tokens per second and batch.
+
+Format: src/nanotron/trainer.py of huggingface/nanotron.
+"""
 
 import re
 

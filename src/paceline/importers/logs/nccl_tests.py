@@ -1,4 +1,7 @@
-"""nccl-tests (and rccl-tests): a table of collective times by message size."""
+"""nccl-tests (and rccl-tests): a table of collective times by message size.
+
+Format: src/common.cu of NVIDIA/nccl-tests.
+"""
 
 import re
 

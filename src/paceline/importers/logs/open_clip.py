@@ -1,4 +1,7 @@
-"""OpenCLIP and OpenLM: lines with samples seen, batch time and rate."""
+"""OpenCLIP and OpenLM: lines with samples seen, batch time and rate.
+
+Format: src/open_clip_train/train.py of mlfoundations/open_clip.
+"""
 
 import re
 

@@ -1,4 +1,7 @@
-"""PyTorch's ImageNet example and the scripts that copy its meters."""
+"""PyTorch's ImageNet example and the scripts that copy its meters.
+
+Format: imagenet/main.py of pytorch/examples.
+"""
 
 import re
 

@@ -1,4 +1,7 @@
-"""tf_cnn_benchmarks: step lines with the mean rate since the first step."""
+"""tf_cnn_benchmarks: step lines with the mean rate since the first step.
+
+Format: scripts/tf_cnn_benchmarks/benchmark_cnn.py of tensorflow/benchmarks.
+"""
 
 import math
 import re

@@ -1,4 +1,7 @@
-"""timm's training script: running means per epoch."""
+"""timm's training script: running means per epoch.
+
+Format: train.py of huggingface/pytorch-image-models.
+"""
 
 import re
 

@@ -1,4 +1,7 @@
-"""torchtitan: step lines with tokens per second per device."""
+"""torchtitan: step lines with tokens per second per device.
+
+Format: torchtitan/components/metrics.py of pytorch/torchtitan.
+"""
 
 import re
 from datetime import datetime
