@@ -1,10 +1,16 @@
-"""The TOML reader: what each value has to be, and where a mistake is said to stand."""
+"""The reader of TOML files: types of values, and lines of errors."""
+
+from dataclasses import dataclass
+from typing import Annotated
 
 import pytest
 
 from paceline import units
 from paceline.errors import InputError
+from paceline.file_errors import Problems
+from paceline.file_keys import COUNT, Key, quantity
 from paceline.located_toml import line_of, parse_toml, read_toml, shipped_toml
+from paceline.typed_toml import read_file
 
 STUDY = """\
 title = "a study"   # of two runs
@@ -26,81 +32,91 @@ seconds = "long"
 """
 
 
-def study(old="", new=""):
-    return parse_toml(STUDY.replace(old, new, 1), "study.toml")
+@dataclass(frozen=True)
+class Limits:
+    seconds: Annotated[float, quantity(units.parse_seconds)]
 
 
-def test_values_come_as_what_they_have_to_be():
-    root = study()
-    assert root.text_of("title") == "a study"
-    assert root.count("launches") == 3
-    assert root.table("network").parsed("latency", units.parse_seconds) == pytest.approx(5e-6)
-    assert root.table("network").numbers("curve") == [1.0, 2.5]
-    assert [run.text_of("name") for run in root.array("run")] == ["first", "second"]
+@dataclass(frozen=True)
+class Run:
+    name: str
+    limits: Limits
 
 
-def test_what_is_absent_is_empty():
-    empty = study().table("absent")
-    assert (empty.values, empty.array("run"), empty.names("x")) == ({}, [], [])
-    assert empty.parsed("x", float) is None
+@dataclass(frozen=True)
+class Network:
+    latency_seconds: Annotated[float, quantity(units.parse_seconds, "latency")]
+    curve: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    title: str
+    launches: Annotated[int, COUNT]
+    network: Network
+    runs: Annotated[tuple[Run, ...], Key(key="run")] = ()
+    note: Annotated[str, Key(choices=("", "short"))] = ""
+
+
+def study(*changes):
+    text = STUDY.replace('"long"', "2")
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    return read_file(parse_toml(text, "study.toml"), Plan)
+
+
+def test_values_have_the_types_of_the_declaration():
+    plan = study()
+    assert plan.title == "a study"
+    assert plan.launches == 3
+    assert plan.network == Network(pytest.approx(5e-6), (1.0, 2.5))
+    assert [(run.name, run.limits.seconds) for run in plan.runs] == [("first", 10), ("second", 2)]
 
 
 @pytest.mark.parametrize(
-    ("change", "read", "message", "hint"),
+    ("change", "message", "hint"),
     [
-        (("launches", "launchs"), lambda r: r.check_keys(KEYS), "line 2: unknown key", "'launches"),
+        (("launches", "launchs"), "line 2: unknown key 'launchs'", "'launches'"),
+        (("launches = 3", ""), "missing key 'launches'", "add launches"),
+        (("[network]", "[[network]]"), "line 4: network must be a table", "[network] above"),
+        (('"a study"', "5"), "line 1: title must be a string, not 5", "title ="),
+        (("2.5", '"2"'), "line 6: curve must be a list of numbers", "[2.5, 2.5]"),
+        (("2.5", "nan"), "line 6: curve must be a list of numbers", "[2.5, 2.5]"),
+        (('name = "second"', "name = true"), "line 14: name must be a string, not True", "name"),
+        (("seconds = 2", 'seconds = "no"'), "line 16: seconds: 'no' is not a duration", "5min"),
+        (("seconds = 2", "second = 2"), "line 16: unknown key 'second'", "'seconds'"),
+        (("launches = 3", 'launches = 3\nnote = "no"'), "line 3: invalid note 'no'", "short"),
         (
-            ("launches = 3", ""),
-            lambda r: r.check_keys(KEYS, KEYS),
-            "missing key 'launches'",
-            "add",
-        ),
-        (
-            ("[network]", "[[network]]"),
-            lambda r: r.table("network"),
-            "line 4: network must be",
-            "above",
-        ),
-        (
-            ("", ""),
-            lambda r: r.table("title"),
-            "line 1: title must be a table, not 'a study'",
-            "[title]",
-        ),
-        (("", ""), lambda r: r.tables(), "line 1: title must be", "above"),
-        (("", ""), lambda r: r.array("network"), "line 4: network must be", "[[network]]"),
-        (("2.5", '"2"'), lambda r: r.table("network").numbers("curve"), "line 6: curve", "[1.0"),
-        (("2.5", "nan"), lambda r: r.table("network").numbers("curve"), "line 6: curve", "[1.0"),
-        (
-            ("", ""),
-            lambda r: r.array("run")[1].table("limits").parsed("seconds", float),
-            "line 16: seconds must be a number, not 'long'",
-            "without a unit",
+            ("launches = 3", "launches = 1.5"),
+            "line 2: launches must be an integer between",
+            "give an integer",
         ),
     ],
 )
-def test_error_has_the_line_and_a_hint(change, read, message, hint):
+def test_an_error_has_its_line_and_a_hint(change, message, hint):
     with pytest.raises(InputError) as caught:
-        read(study(*change))
+        study(change)
     assert message in caught.value.message
     assert hint in caught.value.hint
+    assert len(caught.value.problems) == 1
 
 
-KEYS = ("title", "launches", "network", "run")
+def test_all_errors_are_reported_in_the_order_of_lines():
+    with pytest.raises(InputError) as caught:
+        study(("seconds = 2", "seconds = true"), ("launches = 3", "launches = 0"))
+    assert [message.split(":")[0] for message, _ in caught.value.problems] == [
+        "study.toml, line 2",
+        "study.toml, line 16",
+    ]
 
 
-def test_an_error_of_elsewhere_gets_the_place_of_its_key_and_keeps_one_it_has():
-    root = study()
-    with (
-        pytest.raises(InputError, match=r"study.toml, line 4: no such network"),
-        root.locating("network"),
-    ):
+def test_errors_of_other_checks_get_the_line_of_their_key():
+    problems = Problems(parse_toml(STUDY, "study.toml"))
+    with problems.at("network"):
         raise InputError("no such network")
-    with (
-        pytest.raises(InputError, match=r"^study.toml, line 5: latency of '5us' is odd"),
-        root.locating("title"),
-    ):
-        root.table("network").fail("latency", "latency of '5us' is odd", "")
+    with pytest.raises(InputError, match=r"study.toml, line 4: no such network"):
+        problems.check()
 
 
 def test_lines_are_those_of_the_entry_of_an_array():

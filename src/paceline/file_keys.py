@@ -24,8 +24,9 @@ MOST = 10**9
 class Key:
     """Metadata of a field of a file.
 
-    ``key`` is its key [the name of the field], None if files do not contain the field. ``parse``
-    converts the value of the file. ``low`` and ``high`` are inclusive bounds.
+    ``key`` is its key [the name of the field]: dotted if it is in a sub-table, None if files do not
+    contain the field. ``parse`` converts the value of the file. ``low`` and ``high`` are inclusive
+    bounds.
     """
 
     key: str | None = ""
@@ -83,7 +84,7 @@ def keys_of(kind: type) -> dict[tuple[str, ...], str]:
     for name, hint in hints_of(kind).items():
         key = mark_of(hint).key
         if key is not None:
-            found[(key or name,)] = name
+            found[tuple((key or name).split("."))] = name
     return found
 
 

@@ -20,6 +20,7 @@ T = TypeVar("T")
 Keys = Mapping[tuple[str, ...], str]
 Reader = Callable[[Any, TablePath, Problems], Any]
 
+_LARGEST = 1e300
 _NOUNS = {str: "string", int: "integer", float: "number", bool: "boolean"}
 _EXAMPLES = {str: '"text"', int: "4", float: "2.5", bool: "true"}
 
@@ -34,13 +35,21 @@ def read_table(table: TomlTable, kind: type[T], problems: Problems, **own: Any) 
     return found if len(problems) == before else None
 
 
-def read_file(root: TomlTable, kind: type[T]) -> T:
+def read_file(root: TomlTable, kind: type[T], **own: Any) -> T:
     """The value of a file; raises one `FileError` with all errors."""
     problems = Problems(root)
-    value = read_table(root, kind, problems)
+    value = read_table(root, kind, problems, **own)
     problems.check()
     assert value is not None
     return value
+
+
+def split_table(table: TomlTable, kind: type) -> tuple[TomlTable, TomlTable]:
+    """The keys of a table that belong to a dataclass, and all others."""
+    own = {parts[0] for parts in keys_of(kind)}
+    first = {key: value for key, value in table.values.items() if key in own}
+    others = {key: value for key, value in table.values.items() if key not in own}
+    return dataclasses.replace(table, values=first), dataclasses.replace(table, values=others)
 
 
 def tables_in(root: TomlTable, kind: str, problems: Problems) -> list[TomlTable]:
@@ -140,7 +149,11 @@ def _fields(kind: Hashable) -> tuple[Keys, dict[str, Reader], dict[str, str]]:
         if one.default is missing and one.default_factory is missing
     }
     keys = keys_of(kind)
-    return keys, readers, {parts[-1]: name for parts, name in keys.items() if name in required}
+    return (
+        keys,
+        readers,
+        {".".join(parts): name for parts, name in keys.items() if name in required},
+    )
 
 
 def _reader(hint: Any) -> Reader:
@@ -220,13 +233,15 @@ def _list_reader(container: type, hint: Any) -> Reader:
 
 
 def _is_a(kind: type, value: Any) -> bool:
-    """Whether a TOML value has a type; an integer is a number, too."""
-    return type(value) is kind or (kind is float and type(value) is int)
+    """Whether a TOML value has a type; an integer is a number, too, but NaN is not."""
+    if kind is float:
+        return type(value) in (int, float) and -_LARGEST < value < _LARGEST
+    return type(value) is kind
 
 
 def _scalar(kind: type, mark: Key) -> Reader:
     bounds = "" if mark.low is None else f" between {mark.low:,} and {mark.high:,}"
-    noun = f"{'an' if kind is int else 'a'} {_NOUNS[kind]}{bounds}"
+    noun, example = f"{'an' if kind is int else 'a'} {_NOUNS[kind]}{bounds}", _EXAMPLES[kind]
 
     def read(value: Any, path: TablePath, problems: Problems) -> Any:
         key = str(path[-1])
@@ -235,7 +250,7 @@ def _scalar(kind: type, mark: Key) -> Reader:
             right = mark.low <= value <= mark.high
         if not right:
             message = f"{key} must be {noun}, not {shortened(value)}"
-            problems.add(path, message, f"write {key} = {_EXAMPLES[kind]}")
+            problems.add(path, message, f"give {noun}" if bounds else f"write {key} = {example}")
         elif mark.choices and value not in mark.choices:
             hint = f"choose one of {', '.join(filter(None, mark.choices))}"
             problems.add(path, f"invalid {key} {shortened(value)}", hint)

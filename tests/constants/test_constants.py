@@ -163,4 +163,4 @@ def test_an_impossible_value_is_located_in_the_file():
         load_efficiency()
     lines = numbers_of("kernels").text.splitlines()
     line = next(place for place, text in enumerate(lines, 1) if text.startswith("add = "))
-    assert f"kernels.toml, line {line}: add is out of range: -1.0" in caught.value.message
+    assert f"kernels.toml, line {line}: add: out of range: -1.0" in caught.value.message

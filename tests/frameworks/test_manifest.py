@@ -74,7 +74,7 @@ def test_a_folder_brings_frameworks_environments_and_profiles(folder):
     spec = manifest.environments["mine"]
     assert (spec.newest_python, spec.disk_bytes) == ((3, 12), 1e9)
     assert [step.requirements for step in spec.steps] == [folder / "requirements.txt"]
-    assert manifest.profiles["mine"].text_of("inherits") == "torch-ddp"
+    assert manifest.profiles["mine"].values["inherits"] == "torch-ddp"
 
 
 @pytest.mark.parametrize(

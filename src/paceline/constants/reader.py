@@ -20,102 +20,126 @@ Strings with a unit (``"10us"``) are numbers; other strings, flags and lists are
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from typing import Any
 
 from paceline import units
 from paceline.constants.value import Constant, ConstantStatus
+from paceline.errors import InputError
+from paceline.file_errors import Problems
 from paceline.located_toml import TomlTable
 from paceline.naming import nearest
+from paceline.typed_toml import read_table, split_table
 
 HEADINGS = ("unit", "origin")
-_KEYS = ("status", "source", "fitted_on", "numbers")
 _PARSERS: Mapping[str, Callable[[str | float], float]] = {
     "s": units.parse_seconds,
     "B": units.parse_bytes,
     "B/s": units.parse_bandwidth,
 }
+Leaf = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Origin:
+    """Source of the numbers that match one of the patterns ``numbers``."""
+
+    status: ConstantStatus
+    source: str
+    numbers: tuple[str, ...]
+    fitted_on: str = ""
+
+
+@dataclass(frozen=True)
+class _Headings:
+    """Units and origins of a file; units list patterns of names."""
+
+    unit: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    origin: Mapping[str, _Origin] = field(default_factory=dict)
 
 
 def read_constants(root: TomlTable, file: str) -> dict[str, Constant]:
     """Every number of a file by name (``file.table.key``), with unit and origin."""
-    leaves = {leaf_name(table, key): (table, key) for table, key in _leaves(root)}
-    unit_of = _by_number(root.table("unit"), root.table("unit").values, leaves)
-    origins = root.table("origin").tables()
-    for origin in origins.values():
-        _check_origin(origin)
-    origin_of: dict[str, str] = {}
-    for name, origin in origins.items():
-        origin_of |= dict.fromkeys(_by_number(origin, ("numbers",), leaves), name)
-    found = {}
-    for name, (table, key) in leaves.items():
+    problems = Problems(root)
+    headings, tables = split_table(root, _Headings)
+    read = read_table(headings, _Headings, problems)
+    problems.check()
+    assert read is not None
+    leaves = {".".join(path): (path, value) for path, value in _leaves(tables.values, ())}
+    unit_of: dict[str, str] = {}
+    origin_of: dict[str, _Origin] = {}
+    for unit, patterns in read.unit.items():
+        found = _matching(patterns, leaves, ("unit", unit), problems)
+        unit_of |= dict.fromkeys(found, unit)
+    for name, origin in read.origin.items():
+        _check_status(name, origin, problems)
+        found = _matching(origin.numbers, leaves, ("origin", name, "numbers"), problems)
+        origin_of |= dict.fromkeys(found, origin)
+    constants = {}
+    for name, (path, value) in leaves.items():
         if name not in unit_of:
-            if not isinstance(table.values[key], str):
-                table.fail(key, f"'{name}' has no unit", "list it under [unit]")
+            if not isinstance(value, str):
+                problems.add(path, f"'{name}' has no unit", "list it under [unit]")
             continue
         if name not in origin_of:
-            table.fail(key, f"'{name}' has no origin", "list it in numbers of an [origin.NAME]")
-        origin = origins[origin_of[name]]
-        found[f"{file}.{name}"] = Constant(
-            f"{file}.{name}",
-            _value(table, key, unit_of[name]),
-            unit_of[name],
-            origin.text_of("source"),
-            ConstantStatus(origin.text_of("status")),
-            origin.text_of("fitted_on"),
-        )
-    return found
+            hint = "list it in numbers of an [origin.NAME]"
+            problems.add(path, f"'{name}' has no origin", hint)
+            continue
+        origin, own = origin_of[name], f"{file}.{name}"
+        with problems.at(*path):
+            constants[own] = Constant(
+                own,
+                _value(path[-1], value, unit_of[name]),
+                unit_of[name],
+                origin.source,
+                origin.status,
+                origin.fitted_on,
+            )
+    problems.check()
+    return constants
 
 
-def leaf_name(table: TomlTable, key: str) -> str:
-    """The name of a number within its file."""
-    return ".".join([*map(str, table.path), key])
-
-
-def _leaves(table: TomlTable) -> Iterator[tuple[TomlTable, str]]:
-    """Every string and number below a table, without `HEADINGS`."""
-    for key, value in table.values.items():
-        if isinstance(value, dict) and not (key in HEADINGS and not table.path):
-            yield from _leaves(table.table(key))
+def _leaves(table: Mapping[str, Any], path: Leaf) -> Iterator[tuple[Leaf, str | float]]:
+    """Every string and number below a table."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, (*path, key))
         elif isinstance(value, str | int | float) and not isinstance(value, bool):
-            yield table, key
+            yield (*path, key), value
 
 
-def _by_number(
-    table: TomlTable, keys: Mapping[str, object] | tuple[str, ...], leaves: Mapping[str, object]
-) -> dict[str, str]:
-    """For each number, the last of ``keys`` with a matching pattern."""
-    found: dict[str, str] = {}
-    for key in keys:
-        for pattern in table.names(key):
-            fitting = [name for name in leaves if fnmatchcase(name, pattern)]
-            if not fitting:
-                near = nearest(pattern, leaves, 1)
-                hint = f"did you mean '{near[0]}'?" if near else "remove it"
-                table.fail(key, f"pattern '{pattern}' matches no number in this file", hint)
-            found |= dict.fromkeys(fitting, key)
+def _matching(
+    patterns: tuple[str, ...], leaves: Mapping[str, object], where: Leaf, problems: Problems
+) -> list[str]:
+    """The numbers that match a pattern; a pattern without a match is an error."""
+    found: list[str] = []
+    for pattern in patterns:
+        fitting = [name for name in leaves if fnmatchcase(name, pattern)]
+        if not fitting:
+            near = nearest(pattern, leaves, 1)
+            hint = f"did you mean '{near[0]}'?" if near else "remove it"
+            problems.add(where, f"pattern '{pattern}' matches no number in this file", hint)
+        found += fitting
     return found
 
 
-def _check_origin(origin: TomlTable) -> None:
-    origin.check_keys(_KEYS, needed=("status", "source", "numbers"))
-    status = origin.text_of("status", allowed=tuple(ConstantStatus))
-    if (status == ConstantStatus.FITTED) != ("fitted_on" in origin.values):
-        has = "without" if status == ConstantStatus.FITTED else "with"
-        origin.fail(
-            "status",
-            f"{origin.title} has status {status} {has} fitted_on",
+def _check_status(name: str, origin: _Origin, problems: Problems) -> None:
+    if (origin.status is ConstantStatus.FITTED) != bool(origin.fitted_on):
+        has = "with" if origin.fitted_on else "without"
+        problems.add(
+            ("origin", name, "status"),
+            f"[origin.{name}] has status {origin.status} {has} fitted_on",
             'give fitted_on for status = "fitted", and only there',
         )
 
 
-def _value(table: TomlTable, key: str, unit: str) -> float:
+def _value(key: str, written: str | float, unit: str) -> float:
     """The number in SI units."""
-    written = table.values[key]
-    with table.locating(key):
-        try:
-            value = _PARSERS.get(unit, float)(written)
-        except ValueError:
-            table.fail(key, f"{key} is {written!r}, not a number", f"write it in {unit}")
+    try:
+        value = _PARSERS.get(unit, float)(written)
+    except ValueError:
+        raise InputError(f"{key} is {written!r}, not a number", f"write it in {unit}") from None
     if not math.isfinite(value):
-        table.fail(key, f"{key} must be finite (got {written!r})", "give a finite number")
+        raise InputError(f"{key} must be finite (got {written!r})", "give a finite number")
     return value

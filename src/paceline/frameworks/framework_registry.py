@@ -59,7 +59,7 @@ def recipes() -> dict[str, ProgramRecipe]:
 def framework(name: str) -> FrameworkAdapter:
     hint = f"choose one of {', '.join(frameworks())}"
     for own, profile in profiles().items():
-        if own in frameworks() and name.lower() in profile.names("aliases"):
+        if own in frameworks() and name.lower() in profile.values.get("aliases", ()):
             hint = f"use {own}"
     return look_up("framework", name, frameworks(), hint)
 

@@ -7,8 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Annotated
 
 from paceline import units
+from paceline.file_errors import Problems
+from paceline.file_keys import NOT_IN_FILE, Key, quantity
 from paceline.frameworks import framework_registry as registry
 from paceline.hardware import Device
 from paceline.located_toml import TomlTable, read_toml
@@ -16,26 +19,17 @@ from paceline.naming import nearest, unknown_name
 from paceline.predictor.comm.library import Library, library
 from paceline.predictor.kernels.roofline import CONVOLUTIONS
 from paceline.predictor.plan.plan_choices import ContextForm
-from paceline.predictor.plan.sync_policy import Exchange, Policy, Synchronisation
+from paceline.predictor.plan.sync_policy import Policy, Synchronisation
 from paceline.predictor.uncertainty.covariates import Tuning
+from paceline.typed_toml import read_table
 from paceline.workload.precision import Precision, precision
 
-_OPTIONAL_KEYS = (
-    *("inherits", "aliases", "shard_stage", "gradient_views", "stages_by_cost"),
-    *("sequence_parallel", "interleaves", "wide_gradients", "keeps_short_gradients"),
-    *("whole_tensors_wait", "copies_keys_values", "loss_in_place", "memory_from_code"),
-    *("cp_impl", "fused_gates", "tuning"),
-)
-_NEEDED_KEYS = (
-    *("title", "synchronisation", "library", "input_overlapped", "dispatch", "step_overhead"),
-    *("message_overhead", "message_latency", "tensor_overhead", "pointwise_traffic"),
-    *("convolution", "policy", "source", "priors"),
-)
-_SYNCHRONISATION_KEYS = (
-    *("policy", "first_bytes", "bucket_bytes", "piece_bytes", "exchange", "asynchronous"),
-)
 _WIDE_BYTES = 4
-_LIBRARY_SIDES = ("accelerator", "processor")
+_NOT_INHERITED = ("inherits", "aliases", "tuning")
+
+
+def _seconds(key: str) -> Key:
+    return quantity(units.parse_seconds, key, may_be_zero=True)
 
 
 @dataclass(frozen=True)
@@ -69,37 +63,37 @@ class FrameworkProfile:
     than facts of the source.
     """
 
-    name: str
+    name: Annotated[str, NOT_IN_FILE]
     title: str
     synchronisation: Synchronisation
-    shard_stage: int
-    accelerator_library: str
-    processor_library: str
+    accelerator_library: Annotated[str, Key(key="library.accelerator")]
+    processor_library: Annotated[str, Key(key="library.processor")]
     input_overlapped: bool
-    dispatch_seconds: float
-    step_overhead_seconds: float
-    message_overhead_seconds: float
-    message_latency_seconds: float
-    tensor_overhead_seconds: float
-    gradient_views: bool
-    stages_by_cost: bool
-    sequence_parallel: bool
-    interleaves: bool
-    wide_gradients: tuple[str, ...]
-    keeps_short_gradients: bool
-    whole_tensors_wait: bool
-    copies_keys_values: bool
-    loss_in_place: bool
-    memory_from_code: bool
-    fused_gates: bool
-    cp_impl: ContextForm
-    pointwise_traffic: float
-    convolution: str
+    dispatch_seconds: Annotated[float, _seconds("dispatch")]
+    step_overhead_seconds: Annotated[float, _seconds("step_overhead")]
+    message_overhead_seconds: Annotated[float, _seconds("message_overhead")]
+    message_latency_seconds: Annotated[float, _seconds("message_latency")]
+    tensor_overhead_seconds: Annotated[float, _seconds("tensor_overhead")]
+    pointwise_traffic: Annotated[float, quantity(float)]
+    convolution: Annotated[str, Key(choices=CONVOLUTIONS)]
     policy: str
     source: str
     priors: tuple[str, ...]
+    shard_stage: Annotated[int, Key(low=0, high=3)] = 0
+    gradient_views: bool = False
+    stages_by_cost: bool = False
+    sequence_parallel: bool = False
+    interleaves: bool = False
+    wide_gradients: tuple[str, ...] = ()
+    keeps_short_gradients: bool = False
+    whole_tensors_wait: bool = False
+    copies_keys_values: bool = False
+    loss_in_place: bool = False
+    memory_from_code: bool = False
+    fused_gates: bool = False
+    cp_impl: ContextForm = ContextForm.RING
     aliases: tuple[str, ...] = ()
-    tuning: str = ""
+    tuning: Annotated[str, Key(choices=("", *Tuning))] = ""
 
     def overhead_seconds(self, tensors: int, replicas: int) -> float:
         """Exposed overhead per step for a network of ``tensors`` gradient tensors."""
@@ -138,7 +132,8 @@ def framework(name: str | FrameworkProfile) -> FrameworkProfile:
         return name
     path, separator, own_name = name.rpartition(":")
     if separator and path.endswith(".toml"):
-        return _find(own_name, _read(read_toml(Path(path)).tables()))
+        root = read_toml(Path(path))
+        return _find(own_name, _read(root.tables(), Problems(root)))
     return _find(name, _profiles())
 
 
@@ -149,7 +144,12 @@ def framework_names() -> list[str]:
 
 @lru_cache(maxsize=1)
 def _profiles() -> dict[str, FrameworkProfile]:
-    return _read(registry.profiles())
+    tables = registry.profiles()
+    return {
+        name: one
+        for name in tables
+        for one in _read({name: tables[name]}, Problems(tables[name])).values()
+    }
 
 
 def _find(name: str, profiles: Mapping[str, FrameworkProfile]) -> FrameworkProfile:
@@ -167,104 +167,45 @@ def _fold(name: str) -> str:
     return name.strip().lower().replace("_", "-").replace(" ", "-")
 
 
-def _read(tables: Mapping[str, TomlTable]) -> dict[str, FrameworkProfile]:
+def _read(tables: Mapping[str, TomlTable], problems: Problems) -> dict[str, FrameworkProfile]:
     """The profiles of tables that inherit from each other or from shipped ones."""
     known = {**registry.profiles(), **tables}
-    return {name: _profile(table, known) for name, table in tables.items()}
+    found = {}
+    for name, own in tables.items():
+        before = len(problems)
+        table = _with_inherited(own, known, problems)
+        if len(problems) > before:
+            continue
+        profile = read_table(table, FrameworkProfile, problems, name=own.name)
+        if profile is not None:
+            found[name] = profile
+            for side in ("accelerator", "processor"):
+                with problems.at(*own.path, "library", side):
+                    library(getattr(profile, f"{side}_library"))
+    problems.check()
+    return found
 
 
-def _profile(own: TomlTable, known: Mapping[str, TomlTable]) -> FrameworkProfile:
-    table = _with_inherited(own, known)
-    libraries = _libraries(table.table("library"))
-    return FrameworkProfile(
-        name=own.name,
-        title=table.text_of("title"),
-        synchronisation=_synchronisation(table.table("synchronisation")),
-        shard_stage=_shard_stage(table),
-        accelerator_library=libraries[0],
-        processor_library=libraries[1],
-        input_overlapped=table.flag("input_overlapped"),
-        dispatch_seconds=_seconds(table, "dispatch"),
-        step_overhead_seconds=_seconds(table, "step_overhead"),
-        message_overhead_seconds=_seconds(table, "message_overhead"),
-        message_latency_seconds=_seconds(table, "message_latency"),
-        tensor_overhead_seconds=_seconds(table, "tensor_overhead"),
-        gradient_views=table.flag("gradient_views"),
-        stages_by_cost=table.flag("stages_by_cost"),
-        sequence_parallel=table.flag("sequence_parallel"),
-        interleaves=table.flag("interleaves"),
-        wide_gradients=tuple(table.names("wide_gradients")),
-        keeps_short_gradients=table.flag("keeps_short_gradients"),
-        whole_tensors_wait=table.flag("whole_tensors_wait"),
-        copies_keys_values=table.flag("copies_keys_values"),
-        loss_in_place=table.flag("loss_in_place"),
-        memory_from_code=table.flag("memory_from_code"),
-        fused_gates=table.flag("fused_gates"),
-        cp_impl=ContextForm(table.text_of("cp_impl", ContextForm.RING, tuple(ContextForm))),
-        pointwise_traffic=table.parsed("pointwise_traffic", float) or 1.0,
-        convolution=table.text_of("convolution", allowed=CONVOLUTIONS),
-        policy=table.text_of("policy"),
-        source=table.text_of("source"),
-        priors=tuple(table.names("priors")),
-        aliases=tuple(own.names("aliases")),
-        tuning=own.text_of("tuning", allowed=("", *Tuning)),
-    )
-
-
-def _with_inherited(own: TomlTable, known: Mapping[str, TomlTable]) -> TomlTable:
+def _with_inherited(
+    own: TomlTable, known: Mapping[str, TomlTable], problems: Problems
+) -> TomlTable:
     """A table with missing keys taken from the profiles it inherits from, nearest first."""
-    own.check_keys((*_OPTIONAL_KEYS, *_NEEDED_KEYS))
-    values = dict(own.values)
-    seen, parent = [own.name], own.text_of("inherits")
+    values = {key: value for key, value in own.values.items() if key != "inherits"}
+    seen, parent, where = [own.name], own.values.get("inherits"), (*own.path, "inherits")
     while parent:
         if parent not in known:
-            near = ", ".join(nearest(parent, known))
-            own.fail(
-                "inherits",
-                f"unknown parent profile '{parent}'",
-                f"did you mean {near}?" if near else "use a shipped profile",
-            )
+            near = ", ".join(nearest(str(parent), known))
+            hint = f"did you mean {near}?" if near else "use a shipped profile"
+            problems.add(where, f"unknown parent profile '{parent}'", hint)
+            break
         if parent in seen:
-            own.fail("inherits", f"'{parent}' inherits from itself", "remove one 'inherits'")
+            problems.add(where, f"'{parent}' inherits from itself", "remove one 'inherits'")
+            break
         seen.append(parent)
-        values = {**known[parent].values, **values}
-        parent = known[parent].text_of("inherits")
-    for key in _NEEDED_KEYS:
-        if key not in values:
-            own.fail(None, f"{own.title} has no {key}", "add it, or a profile to inherit from")
-    return TomlTable(own.file, own.text, own.path, values)
-
-
-def _seconds(table: TomlTable, key: str) -> float:
-    return table.parsed(key, units.parse_seconds, may_be_zero=True) or 0.0
-
-
-def _shard_stage(table: TomlTable) -> int:
-    stage = table.values.get("shard_stage", 0)
-    if stage not in (0, 1, 2, 3):
-        table.fail(
-            "shard_stage", f"shard_stage must be 0, 1, 2 or 3 (got {stage!r})", "use 0, 1, 2 or 3"
-        )
-    return int(stage)
-
-
-def _libraries(table: TomlTable) -> tuple[str, str]:
-    table.check_keys(_LIBRARY_SIDES, needed=_LIBRARY_SIDES)
-    names = [table.text_of(side) for side in _LIBRARY_SIDES]
-    for side, name in zip(_LIBRARY_SIDES, names, strict=True):
-        with table.locating(side):
-            library(name)
-    return names[0], names[1]
-
-
-def _synchronisation(table: TomlTable) -> Synchronisation:
-    table.check_keys(_SYNCHRONISATION_KEYS)
-    usual = Synchronisation()
-    return Synchronisation(
-        policy=Policy(table.text_of("policy", allowed=tuple(Policy))),
-        first_bytes=table.parsed("first_bytes", units.parse_bytes) or usual.first_bytes,
-        bucket_bytes=table.parsed("bucket_bytes", units.parse_bytes) or usual.bucket_bytes,
-        piece_bytes=table.parsed("piece_bytes", units.parse_bytes) or usual.piece_bytes,
-        exchange=Exchange(table.text_of("exchange", usual.exchange, tuple(Exchange))),
-        asynchronous=table.flag("asynchronous"),
-    )
+        inherited = known[parent].values
+        values = {
+            **{key: value for key, value in inherited.items() if key not in _NOT_INHERITED},
+            **values,
+        }
+        parent = inherited.get("inherits")
+    return replace(own, values=values)

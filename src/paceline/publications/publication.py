@@ -6,24 +6,18 @@ A figure is a curve that a paper or its authors' material prints as numbers.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any
+from typing import Annotated, Any
 
-from paceline.located_toml import TomlTable, shipped_toml
+from paceline.file_keys import NOT_IN_FILE, Key, quantity
+from paceline.located_toml import shipped_toml
 from paceline.topology import Topology, parse_topology
+from paceline.typed_toml import read_file
 
 _FOLDER = ("data", "studies")
 _EPOCH_SECONDS = {"seconds/epoch": 1.0, "minutes/epoch": 60.0}
 """Quantities that decrease with the speed of training, in seconds."""
 QUANTITIES = ("speed-up", "samples/s", *_EPOCH_SECONDS)
-_NEEDED_STUDY_KEYS = ("schema", "letter", "paper", "question", "left_out")
-_STUDY_KEYS = (*_NEEDED_STUDY_KEYS, "figure", "predicted", "sweep", "measured")
-_NEEDED_FIGURE_KEYS = ("what", "quantity", "base", "topologies", "values", "source", "job")
-_FIGURE_KEYS = (*_NEEDED_FIGURE_KEYS, "samples", "note", "why")
-_NEEDED_CURVES_KEYS = ("what", "quantity", "topologies", "job", "lines")
-_CURVES_KEYS = (*_NEEDED_CURVES_KEYS, "published_figure", "note")
-_SWEEP_KEYS = ("what", "axis", "job")
-_NEEDED_MEASURED_KEYS = ("study", "what", "short")
-_MEASURED_KEYS = (*_NEEDED_MEASURED_KEYS, "needs", "by", "dp_vs_tp", "parity")
+Topologies = tuple[Annotated[Topology, Key(parse=parse_topology)], ...]
 
 
 @dataclass(frozen=True)
@@ -35,14 +29,14 @@ class PublishedFigure:
     """
 
     what: str
-    quantity: str
-    base_topology: Topology
-    base_value: float
-    topologies: tuple[Topology, ...]
+    quantity: Annotated[str, Key(choices=QUANTITIES)]
+    base_topology: Annotated[Topology, Key(key="base.topology", parse=parse_topology)]
+    base_value: Annotated[float, Key(key="base.value")]
+    topologies: Topologies
     values: tuple[float, ...]
     job: Mapping[str, Any]
     source: str
-    samples: float | None = None
+    samples: Annotated[float | None, quantity(float)] = None
     note: str = ""
     why: str = ""
 
@@ -58,6 +52,12 @@ class PublishedFigure:
         return None if unit is None or self.samples is None else self.samples / (unit * value)
 
 
+def _lines(tables: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {
+        one["label"]: {key: value for key, value in one.items() if key != "label"} for one in tables
+    }
+
+
 @dataclass(frozen=True)
 class PredictedCurves:
     """Predictions for the machines of a study for which it published no curve.
@@ -67,10 +67,10 @@ class PredictedCurves:
     """
 
     what: str
-    quantity: str
-    topologies: tuple[Topology, ...]
+    quantity: Annotated[str, Key(choices=("speed-up", "samples/s"))]
+    topologies: Topologies
     job: Mapping[str, Any]
-    lines: Mapping[str, Mapping[str, Any]]
+    lines: Annotated[Mapping[str, Mapping[str, Any]], Key(parse=_lines)]
     published_figure: str = ""
     note: str = ""
 
@@ -97,7 +97,7 @@ class MeasuredPart:
     what: str
     short: Mapping[str, Any]
     needs: tuple[str, ...] = ()
-    by: str = ""
+    by: Annotated[str, Key(choices=("", "model"))] = ""
     dp_vs_tp: bool = False
     parity: bool = False
 
@@ -109,14 +109,15 @@ class PublishedStudy:
     ``left_out`` lists what cannot be reproduced or compared, with reasons.
     """
 
-    name: str
+    name: Annotated[str, NOT_IN_FILE]
+    schema: str
     letter: str
     paper: str
     question: str
-    figures: tuple[PublishedFigure, ...]
     left_out: tuple[str, ...]
+    figures: Annotated[tuple[PublishedFigure, ...], Key(key="figure")] = ()
     predicted: tuple[PredictedCurves, ...] = ()
-    sweeps: tuple[SweptAxis, ...] = ()
+    sweeps: Annotated[tuple[SweptAxis, ...], Key(key="sweep")] = ()
     measured: tuple[MeasuredPart, ...] = ()
 
 
@@ -159,77 +160,8 @@ class Reproduction:
 def published_studies() -> list[PublishedStudy]:
     folder = resources.files("paceline").joinpath(*_FOLDER)
     names = (entry.name for entry in folder.iterdir() if entry.name.endswith(".toml"))
-    found = (_study(name, shipped_toml(*_FOLDER, name)) for name in names)
+    found = (
+        read_file(shipped_toml(*_FOLDER, name), PublishedStudy, name=name.removesuffix(".toml"))
+        for name in names
+    )
     return sorted(found, key=lambda study: study.letter)
-
-
-def _study(file: str, root: TomlTable) -> PublishedStudy:
-    root.check_keys(_STUDY_KEYS, needed=_NEEDED_STUDY_KEYS)
-    figures = tuple(map(_figure, root.array("figure")))
-    titles = [figure.what for figure in figures]
-    return PublishedStudy(
-        file.removesuffix(".toml"),
-        root.text_of("letter"),
-        root.text_of("paper"),
-        root.text_of("question"),
-        figures,
-        tuple(root.names("left_out")),
-        tuple(_curves(table, titles) for table in root.array("predicted")),
-        tuple(map(_sweep, root.array("sweep"))),
-        tuple(map(_measured, root.array("measured"))),
-    )
-
-
-def _figure(table: TomlTable) -> PublishedFigure:
-    table.check_keys(_FIGURE_KEYS, needed=_NEEDED_FIGURE_KEYS)
-    base = table.table("base")
-    base.check_keys(("topology", "value"), needed=("topology", "value"))
-    return PublishedFigure(
-        table.text_of("what"),
-        table.text_of("quantity", allowed=QUANTITIES),
-        parse_topology(base.text_of("topology")),
-        float(base.values["value"]),
-        tuple(map(parse_topology, table.names("topologies"))),
-        tuple(table.numbers("values")),
-        dict(table.table("job").values),
-        table.text_of("source"),
-        table.parsed("samples", float),
-        table.text_of("note"),
-        table.text_of("why"),
-    )
-
-
-def _curves(table: TomlTable, figures: Sequence[str]) -> PredictedCurves:
-    table.check_keys(_CURVES_KEYS, needed=_NEEDED_CURVES_KEYS)
-    lines = {line.text_of("label"): line.values for line in table.array("lines")}
-    return PredictedCurves(
-        table.text_of("what"),
-        table.text_of("quantity", allowed=("speed-up", "samples/s")),
-        tuple(map(parse_topology, table.names("topologies"))),
-        dict(table.table("job").values),
-        {
-            label: {key: value for key, value in keywords.items() if key != "label"}
-            for label, keywords in lines.items()
-        },
-        table.text_of("published_figure", allowed=("", *figures)),
-        table.text_of("note"),
-    )
-
-
-def _sweep(table: TomlTable) -> SweptAxis:
-    table.check_keys(_SWEEP_KEYS, needed=_SWEEP_KEYS)
-    job = dict(table.table("job").values)
-    return SweptAxis(table.text_of("what"), table.text_of("axis"), job)
-
-
-def _measured(table: TomlTable) -> MeasuredPart:
-    table.check_keys(_MEASURED_KEYS, needed=_NEEDED_MEASURED_KEYS)
-    return MeasuredPart(
-        table.text_of("study"),
-        table.text_of("what"),
-        dict(table.table("short").values),
-        tuple(table.names("needs")),
-        table.text_of("by", allowed=("", "model")),
-        table.flag("dp_vs_tp"),
-        table.flag("parity"),
-    )

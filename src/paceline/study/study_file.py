@@ -87,12 +87,12 @@ def study_document(settings: StudySettings) -> dict[str, Any]:
 
 def study_file_name(path: Path) -> str:
     """The name of a study in its file; the stem of the file without one."""
-    name = read_toml(path).text_of(NAME)
-    if not name.isprintable() or "/" in name:
+    name = read_toml(path).values.get(NAME, path.stem)
+    if not isinstance(name, str) or not name.strip() or not name.isprintable() or "/" in name:
         raise InputError(
             f"{path}: invalid study name {name!r}", "use letters, digits, dots and dashes"
         )
-    return name or path.stem
+    return name
 
 
 def _check_factors(

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import tomllib
 
 import numpy as np
 import pytest
@@ -9,7 +10,6 @@ import pytest
 from paceline.constants import number
 from paceline.errors import InputError
 from paceline.hardware import Cluster, Device, Link
-from paceline.located_toml import parse_toml
 from paceline.predictor.uncertainty.correction_model import (
     CorrectionModel,
     ErrorRule,
@@ -192,7 +192,7 @@ def test_corrections_are_written_and_read():
         512,
         Uncertain(0.125, 0.25),
     )
-    again = read_corrections(parse_toml(corrections_toml(model), "corrections.toml"), "rows")
+    again = read_corrections(tomllib.loads(corrections_toml(model)), "rows")
     assert again.fitted_on == "rows"
     assert again.rules == model.rules
     assert (again.devices, again.frameworks) == (model.devices, model.frameworks)

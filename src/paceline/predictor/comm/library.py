@@ -7,28 +7,24 @@ in one of the library's protocols) and how it chooses among them.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from paceline import units
 from paceline.constants import built_from_constants, numbers_of
 from paceline.errors import PacelineError
+from paceline.file_errors import Problems
+from paceline.file_keys import COUNT, NOT_IN_FILE, Key, quantity
 from paceline.located_toml import TomlTable, read_toml
 from paceline.naming import look_up
 from paceline.plugins import Plugin, PluginError, PluginKind, plugins
 from paceline.predictor.comm.collective_algorithms import AddedAlgorithm, Counts, algorithms
 from paceline.predictor.comm.rank_group import Group
+from paceline.typed_toml import read_table, split_table
 
-_NEEDED = ("source", "message_overhead", "interference", "efficiency", "hop", "variant")
-_KEYS = (
-    *_NEEDED,
-    *("like", "rules", "algorithms", "negotiation"),
-    *("pipelined", "hides_reduction", "uses_collective_bandwidth"),
-)
-_NEEDED_OF_VARIANT = ("operations", "algorithm", "hop")
-_VARIANT_KEYS = (
-    *(*_NEEDED_OF_VARIANT, "protocol", "start", "bandwidth_fraction", "half_ranks", "middle"),
-    *("clock_mhz", "inner_families", "one_node", "needs_switch"),
-)
+_SECONDS = quantity(units.parse_seconds, may_be_zero=True)
+_POSITIVE = quantity(float)
+HopSeconds = Mapping[str, Annotated[float, _SECONDS]]
+"""Seconds per message by link family."""
 
 
 @dataclass(frozen=True)
@@ -44,15 +40,15 @@ class Variant:
     ``needs_switch`` to switches that reduce.
     """
 
-    operation: str
+    operation: Annotated[str, NOT_IN_FILE]
     algorithm: str
     protocol: str = ""
-    start_seconds: float = 0.0
-    hop_seconds: Mapping[str, float] = field(default_factory=dict)
-    bandwidth_fraction: float = 1.0
-    half_ranks: float = 0.0
-    middle: float = 0.0
-    clock_mhz: float = 0.0
+    start_seconds: Annotated[float, replace(_SECONDS, key="start")] = 0.0
+    hop_seconds: Annotated[HopSeconds, NOT_IN_FILE] = field(default_factory=dict)
+    bandwidth_fraction: Annotated[float, _POSITIVE] = 1.0
+    half_ranks: Annotated[float, _POSITIVE] = 0.0
+    middle: Annotated[float, _POSITIVE] = 0.0
+    clock_mhz: Annotated[float, _POSITIVE] = 0.0
     inner_families: tuple[str, ...] = ()
     one_node: bool = False
     needs_switch: bool = False
@@ -85,8 +81,8 @@ class Negotiation:
     by link family.
     """
 
-    trees: int
-    hop_seconds: Mapping[str, float]
+    trees: Annotated[int, COUNT]
+    hop_seconds: Annotated[HopSeconds, Key(key="hop")]
 
 
 @dataclass(frozen=True)
@@ -103,17 +99,36 @@ class Library:
     ``negotiation`` precedes every call.
     """
 
-    name: str
-    variants: tuple[Variant, ...]
-    rules: tuple[Rule, ...]
-    efficiency: Mapping[str, float]
-    pipelined: bool
-    hides_reduction: bool
-    uses_collective_bandwidth: bool
-    message_overhead_seconds: float
-    interference: float
+    name: Annotated[str, NOT_IN_FILE]
+    variants: Annotated[tuple[Variant, ...], NOT_IN_FILE]
+    rules: Annotated[tuple[Rule, ...], NOT_IN_FILE]
+    efficiency: Mapping[str, Annotated[float, _POSITIVE]]
+    message_overhead_seconds: Annotated[float, replace(_SECONDS, key="message_overhead")]
+    interference: Annotated[float, quantity(float, may_be_zero=True)]
     source: str
+    pipelined: bool = False
+    hides_reduction: bool = False
+    uses_collective_bandwidth: bool = False
     negotiation: Negotiation | None = None
+
+
+@dataclass(frozen=True)
+class _Choices:
+    """Keys of a library that determine its variants; ``like`` names a library to inherit from."""
+
+    hop: Mapping[str, HopSeconds]
+    variant: Mapping[str, Mapping[str, Any]]
+    like: str = ""
+    rules: Mapping[str, Any] = field(default_factory=dict)
+    algorithms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _VariantChoice:
+    """Keys of a variant that are no fields of `Variant`."""
+
+    operations: tuple[str, ...]
+    hop: str
 
 
 def library(name: str | Library) -> Library:
@@ -151,8 +166,11 @@ def read_libraries(
 
     ``known`` are tables of other files that a library may name in ``like``.
     """
-    own = root.tables()
-    return {name: _library(table, {**(known or {}), **own}) for name, table in own.items()}
+    own, problems = root.tables(), Problems(root)
+    others = {**(known or {}), **own}
+    found = {name: _library(table, others, problems) for name, table in own.items()}
+    problems.check()
+    return {name: one for name, one in found.items() if one is not None}
 
 
 def _added(
@@ -170,96 +188,66 @@ def _added(
     return added
 
 
-def _library(own: TomlTable, others: Mapping[str, TomlTable]) -> Library:
+def _library(own: TomlTable, others: Mapping[str, TomlTable], problems: Problems) -> Library | None:
     """The library of a table, with the values that it inherits by ``like``."""
     base: Mapping[str, Any] = {}
     if "like" in own.values:
-        with own.locating("like"):
-            base = look_up("library", own.text_of("like"), others, "one of this file").values
-    table = replace(own, values={**base, **own.values})
-    table.check_keys(_KEYS, needed=_NEEDED)
-    hops = {
-        name: hop.quantities(units.parse_seconds, may_be_zero=True)
-        for name, hop in table.table("hop").tables().items()
-    }
-    kept = table.names("algorithms")
-    return Library(
-        name=own.name,
-        variants=tuple(
-            variant
-            for entry in table.table("variant").tables().values()
-            for variant in _variants(entry, hops)
-            if not kept or variant.algorithm in kept
-        ),
-        rules=tuple(_rules(table.table("rules"))),
-        efficiency=table.table("efficiency").quantities(float),
-        pipelined=table.flag("pipelined"),
-        hides_reduction=table.flag("hides_reduction"),
-        uses_collective_bandwidth=table.flag("uses_collective_bandwidth"),
-        message_overhead_seconds=_seconds(table, "message_overhead"),
-        interference=table.parsed("interference", float, may_be_zero=True) or 0.0,
-        source=table.text_of("source"),
-        negotiation=_negotiation(table.table("negotiation"))
-        if "negotiation" in table.values
-        else None,
-    )
+        try:
+            base = look_up("library", str(own.values["like"]), others, "one of this file").values
+        except PacelineError as error:  # its keys are unknown, so they cannot be checked
+            problems.add((*own.path, "like"), error.message, error.hint)
+            return None
+    choices, rest = split_table(replace(own, values={**base, **own.values}), _Choices)
+    chosen = read_table(choices, _Choices, problems)
+    variants: list[Variant] = []
+    rules: list[Rule] = []
+    if chosen is not None:
+        for table in choices.table("variant").tables().values():
+            variants += _variants(table, chosen.hop, problems)
+        if chosen.algorithms:
+            variants = [one for one in variants if one.algorithm in chosen.algorithms]
+        rules += _rules(choices.table("rules"), problems)
+    parts = {"variants": tuple(variants), "rules": tuple(rules)}
+    return read_table(rest, Library, problems, name=own.name, **parts)
 
 
-def _variants(table: TomlTable, hops: Mapping[str, Mapping[str, float]]) -> list[Variant]:
+def _variants(
+    table: TomlTable, hops: Mapping[str, HopSeconds], problems: Problems
+) -> list[Variant]:
     """The variant of a table for each of its operations."""
-    table.check_keys(_VARIANT_KEYS, needed=_NEEDED_OF_VARIANT)
-    with table.locating("hop"):
-        hop_seconds = look_up("hop", table.text_of("hop"), hops, f"one of {', '.join(hops)}")
-    return [
-        Variant(
-            operation=operation,
-            algorithm=_algorithm(table, "algorithm", operation, table.text_of("algorithm")),
-            protocol=table.text_of("protocol"),
-            start_seconds=_seconds(table, "start"),
-            hop_seconds=hop_seconds,
-            bandwidth_fraction=table.parsed("bandwidth_fraction", float) or 1.0,
-            half_ranks=table.parsed("half_ranks", float) or 0.0,
-            middle=table.parsed("middle", float) or 0.0,
-            clock_mhz=table.parsed("clock_mhz", float) or 0.0,
-            inner_families=tuple(table.names("inner_families")),
-            one_node=table.flag("one_node"),
-            needs_switch=table.flag("needs_switch"),
-        )
-        for operation in table.names("operations")
-    ]
+    choices, rest = split_table(table, _VariantChoice)
+    chosen = read_table(choices, _VariantChoice, problems)
+    if chosen is None:
+        return []
+    hop: HopSeconds = {}
+    with problems.at(*table.path, "hop"):
+        hop = look_up("hop", chosen.hop, hops, f"one of {', '.join(hops)}")
+    found = []
+    for operation in chosen.operations:
+        variant = read_table(rest, Variant, problems, operation=operation, hop_seconds=hop)
+        if variant is not None:
+            with problems.at(*table.path, "algorithm"):
+                _check_algorithm(operation, variant.algorithm)
+            found.append(variant)
+    return found
 
 
-def _rules(table: TomlTable) -> Iterator[Rule]:
+def _rules(table: TomlTable, problems: Problems) -> Iterator[Rule]:
     """Rules in the order of the file: ``[fewer ranks than, fewer bytes than, algorithm]``."""
     for operation, entries in table.values.items():
         for entry in entries if isinstance(entries, list) else [entries]:
+            where = (*table.path, operation)
             match entry:
                 case [int() | float() as ranks, int() | float() as size, str() as name]:
-                    algorithm = _algorithm(table, operation, operation, name)
-                    yield Rule(operation, algorithm, float(ranks), float(size))
+                    with problems.at(*where):
+                        _check_algorithm(operation, name)
+                    yield Rule(operation, name, float(ranks), float(size))
                 case _:
-                    table.fail(
-                        operation,
-                        f"invalid rule {entry}",
-                        'use [RANKS, BYTES, ALGORITHM], e.g. [8, 4096, "ring"]',
-                    )
+                    hint = 'use [RANKS, BYTES, ALGORITHM], e.g. [8, 4096, "ring"]'
+                    problems.add(where, f"invalid rule {entry}", hint)
 
 
-def _algorithm(table: TomlTable, key: str, operation: str, name: str) -> str:
-    """The name of an algorithm, checked to exist for the operation."""
-    with table.locating(key):
-        known = look_up("operation", operation, algorithms(), f"one of {', '.join(algorithms())}")
-        look_up(f"algorithm of {operation}", name, known, f"one of {', '.join(known)}")
-    return name
-
-
-def _negotiation(table: TomlTable) -> Negotiation:
-    table.check_keys(("trees", "hop"), needed=("trees", "hop"))
-    return Negotiation(
-        int(table.parsed("trees", float) or 0),
-        table.table("hop").quantities(units.parse_seconds, may_be_zero=True),
-    )
-
-
-def _seconds(table: TomlTable, key: str) -> float:
-    return table.parsed(key, units.parse_seconds, may_be_zero=True) or 0.0
+def _check_algorithm(operation: str, name: str) -> None:
+    """Raise an error if the algorithm does not exist for the operation."""
+    known = look_up("operation", operation, algorithms(), f"one of {', '.join(algorithms())}")
+    look_up(f"algorithm of {operation}", name, known, f"one of {', '.join(known)}")

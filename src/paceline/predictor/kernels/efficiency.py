@@ -8,18 +8,27 @@ so a higher peak always gives a shorter time.
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from paceline.constants import built_from_constants, number, numbers_of
+from paceline.file_keys import NOT_IN_FILE, Key, quantity
 from paceline.hardware import Device
-from paceline.located_toml import TomlTable
 from paceline.naming import unknown_name
+from paceline.typed_toml import read_file
 from paceline.workload.cost import Number
 
 _FLOP_PER_SCORE_AND_NUMBER = 4.0
-_TABLES = ("matrix", "vector", "processor", "products", "memory", "half_bytes", "devices", "limits")
+
+
+Positive = Annotated[float, quantity(float)]
+Factor = Annotated[float, quantity(float, may_be_zero=True)]
+
+
+def _by_device(tables: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Factors by ``DEVICE.RATE``."""
+    return {f"{name}.{rate}": one for name, own in tables.items() for rate, one in own.items()}
 
 
 @dataclass(frozen=True)
@@ -45,22 +54,22 @@ class UnitEfficiency:
     rate of vector units over the attainable rate if unknown.
     """
 
-    ceiling: float
-    sustained: float
-    half_small: float
-    half_depth: float
-    half_waves: float
-    tile: float
-    split_depth: float
-    reread: float
-    attention_ceiling: float
-    score_work: float
-    overlap: float
-    half_seen: float
-    half_rounds: float
-    attainable: float
-    attainable_since_2022: float
-    plain_share: float
+    ceiling: Factor
+    sustained: Factor
+    half_small: Factor
+    half_depth: Factor
+    half_waves: Factor
+    tile: Factor
+    split_depth: Factor
+    reread: Factor
+    attention_ceiling: Factor
+    score_work: Factor
+    overlap: Factor
+    half_seen: Factor
+    half_rounds: Factor
+    attainable: Factor
+    attainable_since_2022: Factor
+    plain_share: Factor
 
     def attainable_of(self, device: Device) -> float:
         """Fraction of peak that the best GEMM of an unmeasured device reaches."""
@@ -132,11 +141,11 @@ class Efficiency:
     matrix: UnitEfficiency
     vector: UnitEfficiency
     processor: UnitEfficiency
-    products: Mapping[str, float]
-    memory: Mapping[str, float]
-    half_bytes: Mapping[str, float]
-    launch_seconds: Mapping[str, float]
-    devices: Mapping[str, float] = field(default_factory=dict)
+    products: Mapping[str, Positive]
+    memory: Mapping[str, Positive]
+    half_bytes: Mapping[str, Positive]
+    launch_seconds: Annotated[Mapping[str, float], NOT_IN_FILE]
+    devices: Annotated[Mapping[str, float], Key(parse=_by_device)] = field(default_factory=dict)
 
     def unit(self, device: Device, arithmetic: str) -> UnitEfficiency:
         """The constants for GEMMs in this arithmetic on this device."""
@@ -232,25 +241,8 @@ def _side(device: Device) -> str:
 @built_from_constants
 def load_efficiency() -> Efficiency:
     """The shipped constants (see `paceline.constants`)."""
+    launch_seconds = numbers_of("overheads").values["launch_seconds"]
     kernels = numbers_of("kernels")
-    kernels.check_keys(_TABLES, needed=_TABLES)
-    return Efficiency(
-        matrix=_unit_efficiency(kernels.table("matrix")),
-        vector=_unit_efficiency(kernels.table("vector")),
-        processor=_unit_efficiency(kernels.table("processor")),
-        products=kernels.table("products").quantities(float),
-        memory=kernels.table("memory").quantities(float),
-        half_bytes=kernels.table("half_bytes").quantities(float),
-        launch_seconds=numbers_of("overheads").table("launch_seconds").quantities(float),
-        devices={
-            f"{device}.{rate}": factor
-            for device, own in kernels.table("devices").tables().items()
-            for rate, factor in own.quantities(float).items()
-        },
-    )
-
-
-def _unit_efficiency(table: TomlTable) -> UnitEfficiency:
-    names = tuple(part.name for part in dataclasses.fields(UnitEfficiency))
-    table.check_keys(names, needed=names)
-    return UnitEfficiency(**table.quantities(float, may_be_zero=True))
+    curves = {name: table for name, table in kernels.values.items() if name != "limits"}
+    root = dataclasses.replace(kernels, values=curves)
+    return read_file(root, Efficiency, launch_seconds=launch_seconds)

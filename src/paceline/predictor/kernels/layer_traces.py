@@ -1,14 +1,19 @@
 """Layer-wise traces: shipped examples, and traces as evidence for `predict`."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
+from typing import Annotated
 
+from paceline.file_keys import COUNT, quantity
 from paceline.hardware import Device
 from paceline.located_toml import TomlTable, shipped_toml
 from paceline.naming import unknown_name
 from paceline.predictor.evidence import Evidence
 from paceline.predictor.schedule.step_costs import LayerTime
 from paceline.step.layer_trace import LayerTrace, TracedLayer
+from paceline.typed_toml import read_file
 from paceline.workload.graph import Graph, InputSpec, Node
 from paceline.workload.ops import Recorded, RecordedTensor, Work
 
@@ -16,10 +21,20 @@ TRACED_DEVICE = Device("the traced device", "", "gpu", {})
 """Placeholder for an unknown traced device: its layer times are known, its rates are not."""
 _MICROSECOND = 1e-6
 _FLOAT_BYTES = 4
-_KEYS = (
-    *("schema", "label", "batch_per_worker", "step_seconds_alone", "gradient_bytes"),
-    *("backward_us", "communication_us", "second_pass_us"),
-)
+
+
+@dataclass(frozen=True)
+class _TraceFile:
+    """A shipped trace; lists have one number per layer, ``communication_us`` one list per node."""
+
+    schema: str
+    label: str
+    batch_per_worker: Annotated[int, COUNT]
+    step_seconds_alone: Annotated[float, quantity(float)]
+    gradient_bytes: tuple[float, ...]
+    backward_us: tuple[float, ...]
+    communication_us: Mapping[str, tuple[float, ...]]
+    second_pass_us: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
 
 def example_traces() -> list[str]:
@@ -74,16 +89,12 @@ def trace_evidence(trace: LayerTrace) -> Evidence:
 
 
 def _read(root: TomlTable) -> LayerTrace:
-    root.check_keys(_KEYS, needed=_KEYS[:-1])
-    sizes = root.numbers("gradient_bytes")
-    backward = [microseconds * _MICROSECOND for microseconds in root.numbers("backward_us")]
-    forward = (root.parsed("step_seconds_alone", float) or 0.0) - sum(backward)
-    logged = root.table("communication_us")
-    communication = {int(nodes): logged.numbers(nodes) for nodes in logged.values}
-    if any(len(times) != len(sizes) for times in (backward, *communication.values())):
-        root.fail(
-            "gradient_bytes", "lists have different lengths", "give one number per layer in each"
-        )
+    file = read_file(root, _TraceFile)
+    sizes = file.gradient_bytes
+    backward = [microseconds * _MICROSECOND for microseconds in file.backward_us]
+    forward = file.step_seconds_alone - sum(backward)
+    communication = {int(nodes): times for nodes, times in file.communication_us.items()}
+    assert all(len(times) == len(sizes) for times in (backward, *communication.values()))
     layers = tuple(
         TracedLayer(
             name=f"layer{index}",
@@ -96,5 +107,4 @@ def _read(root: TomlTable) -> LayerTrace:
         )
         for index, size in enumerate(sizes)
     )
-    batch = root.count("batch_per_worker")
-    return LayerTrace(layers, root.text_of("label"), batch_per_worker=batch)
+    return LayerTrace(layers, file.label, batch_per_worker=file.batch_per_worker)

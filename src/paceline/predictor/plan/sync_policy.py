@@ -2,9 +2,12 @@
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Annotated
 
 from paceline.errors import InputError
+from paceline.file_keys import NOT_IN_FILE, quantity
 from paceline.naming import look_up
+from paceline.units import parse_bytes
 
 MIB = 2.0**20
 
@@ -50,13 +53,13 @@ class Synchronisation:
     """
 
     policy: Policy = Policy.BUCKETED
-    first_bytes: float = 1 * MIB
-    bucket_bytes: float = 25 * MIB
-    piece_bytes: float = 4 * MIB
+    first_bytes: Annotated[float, quantity(parse_bytes)] = 1 * MIB
+    bucket_bytes: Annotated[float, quantity(parse_bytes)] = 25 * MIB
+    piece_bytes: Annotated[float, quantity(parse_bytes)] = 4 * MIB
     exchange: Exchange = Exchange.ALL_REDUCE
-    servers: int | None = None
-    servers_on_workers: bool = False
-    every_steps: int = 1
+    servers: Annotated[int | None, NOT_IN_FILE] = None
+    servers_on_workers: Annotated[bool, NOT_IN_FILE] = False
+    every_steps: Annotated[int, NOT_IN_FILE] = 1
     asynchronous: bool = False
 
     def __post_init__(self) -> None:

@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 from paceline.constants import built_from_constants, constant, numbers_of
-from paceline.located_toml import TomlTable
 from paceline.predictor.uncertainty.correction_model import CorrectionModel, ErrorRule
 from paceline.predictor.uncertainty.mixed_effects import Hierarchy, Uncertain
 from paceline.predictor.uncertainty.quantities import QUANTITIES
@@ -17,32 +17,31 @@ _DIGITS = 5
 def shipped_corrections() -> CorrectionModel:
     """The corrections that come with the package (see `paceline.constants`)."""
     fitted_on = constant("corrections.computing.constant").fitted_on
-    return read_corrections(numbers_of("corrections"), fitted_on)
+    return read_corrections(numbers_of("corrections").values, fitted_on)
 
 
-def read_corrections(root: TomlTable, fitted_on: str = "") -> CorrectionModel:
+def read_corrections(tables: Mapping[str, Any], fitted_on: str = "") -> CorrectionModel:
     """The model of a file written by `corrections_toml`."""
     hierarchies = {}
     for quantity in QUANTITIES:
-        own = root.table(quantity.name)
-        levels = own.table("levels").values if "levels" in own.values else {}
+        own = tables[quantity.name]
         hierarchies[quantity.name] = Hierarchy(
             quantity,
-            Uncertain(own.values["constant"], own.values["variance"]),
-            own.table("deviations").values if "deviations" in own.values else {},
+            Uncertain(own["constant"], own["variance"]),
+            own.get("deviations", {}),
             {
                 factor: {level: Uncertain(*pair) for level, pair in seen.items()}
-                for factor, seen in levels.items()
+                for factor, seen in own.get("levels", {}).items()
             },
         )
-    domain, memory = root.table("domain"), root.table("memory").values
+    domain, memory = tables["domain"], tables["memory"]
     return CorrectionModel(
         hierarchies,
-        {mode: ErrorRule(**rule) for mode, rule in root.table("errors").values.items()},
+        {mode: ErrorRule(**rule) for mode, rule in tables["errors"].items()},
         fitted_on,
-        frozenset(domain.names("devices")),
-        frozenset(domain.names("frameworks")),
-        int(domain.values["most_devices"]),
+        frozenset(domain["devices"]),
+        frozenset(domain["frameworks"]),
+        int(domain["most_devices"]),
         Uncertain(memory["bias"], memory["deviation"] ** 2),
     )
 

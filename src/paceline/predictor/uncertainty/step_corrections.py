@@ -63,9 +63,9 @@ def cluster_corrections(cluster: str) -> StepCorrections:
 
 @built_from_constants
 def _by_cluster() -> dict[str, StepCorrections]:
-    tables = numbers_of("overheads").table("cluster").tables()
+    tables = numbers_of("overheads").values["cluster"]
     return {
-        name: StepCorrections(unhidden_share=share_of(table.values["interference"]))
+        name: StepCorrections(unhidden_share=share_of(table["interference"]))
         for name, table in tables.items()
     }
 

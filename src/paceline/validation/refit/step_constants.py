@@ -55,13 +55,9 @@ class StepPrior:
 def step_priors() -> dict[str, StepPrior]:
     """The prior of every constant that is fitted to whole steps, by its name in kernels.toml."""
     found = {}
-    keys = ("value", "width", "source", "numbers")
-    for group in shipped_toml("data", "reference", "step_priors.toml").tables().values():
-        group.check_keys(keys, needed=keys)
-        value, width = group.parsed("value", float), group.parsed("width", float)
-        assert value is not None and width is not None
-        for name in group.names("numbers"):
-            found[name] = StepPrior(name, value, width, group.text_of("source"))
+    for group in shipped_toml("data", "reference", "step_priors.toml").values.values():
+        for name in group["numbers"]:
+            found[name] = StepPrior(name, group["value"], group["width"], group["source"])
     return found
 
 
