@@ -123,11 +123,36 @@ def test_every_command_has_the_same_defaults():
     assert (explored["batch"], explored["framework"]) == (1, "torch-fsdp")
 
 
-def test_advise_refuses_what_it_cannot_honour():
-    with pytest.raises(InputError, match=r"zero, tp"):
-        pl.advise("llama3_8b", "dgx-h100", nodes=2, global_batch=128, zero=1, tp=8)
-    with pytest.raises(InputError, match="one --link"):
-        pl.advise("llama3_8b", "dgx-h100", nodes=2, global_batch=128, link="ib_ndr_400g,eth_100g")
+def test_options_of_the_plan_constrain_advise():
+    job = {"nodes": 2, "global_batch": 128}
+    found = pl.advise("llama3_8b", "dgx-h100", **job, zero=1, tp=8)
+    assert {(own.plan.zero, own.plan.tp) for own in found.best} == {(1, 8)}
+    free = pl.advise("llama3_8b", "dgx-h100", **job)
+    assert free.best[0].step_seconds < found.best[0].step_seconds
+    links = ["ib_ndr_400g", "eth_100g"]
+    several = pl.advise("llama3_8b", "dgx-h100", **job, link=links, top=1)
+    assert [own.cluster.inter.name for own in several.best] == links
+    with pytest.raises(InputError, match="no plan on these devices has tp 3"):
+        pl.advise("llama3_8b", "dgx-h100", **job, tp=3)
+    with pytest.raises(InputError, match="a measurement belongs to one plan"):
+        pl.advise("llama3_8b", "dgx-h100", **job, measured_step="2s")
+
+
+@pytest.mark.parametrize(
+    ("fixed", "of"),
+    [
+        ({"cp": 2}, lambda own: own.plan.cp == 2),
+        ({"offload": "optimizer"}, lambda own: own.plan.offload == ("optimizer",)),
+        ({"qlora": True}, lambda own: own.workload.frozen_bytes is not None),
+        ({"recompute": "every:2"}, lambda own: own.plan.recompute_every == 2),
+        ({"micro_batches": 4, "pp": 2}, lambda own: own.plan.batches(own.workload.batch)[1] == 4),
+    ],
+)
+def test_properties_outside_the_arrays_constrain_advise(fixed, of):
+    found = pl.advise("gpt2", "dgx-a100", nodes=1, global_batch=64, top=2, **fixed)
+    assert found.best and all(of(own) for own in found.best)
+    single = found.best[0]
+    assert single.fits
 
 
 @pytest.mark.torch

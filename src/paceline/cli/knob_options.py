@@ -54,7 +54,7 @@ def _option(knob: KnobField) -> Options:
     settings: dict[str, Any] = {"default": knob.default, "help": metadata.text}
     spelling = knob.option
     if knob.kind is not bool:
-        settings |= {"type": KnobType(knob), "metavar": _metavar(knob)}
+        settings |= {"type": KnobType(knob), "metavar": metavar_of(knob)}
         if metadata.repeated:
             settings |= {"multiple": True, "callback": lambda _, __, given: list(given) or None}
     elif knob.has_negation:
@@ -73,7 +73,8 @@ def _option(knob: KnobField) -> Options:
     return added
 
 
-def _metavar(knob: KnobField) -> str:
+def metavar_of(knob: KnobField) -> str:
+    """The notation of a value in help and documentation."""
     if knob.knob.metavar:
         return knob.knob.metavar
     choices = [str(choice) for choice in knob.knob.choices]

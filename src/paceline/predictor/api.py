@@ -210,10 +210,6 @@ def swept_workload(
 ) -> Workload:
     """The workload of each replica in a `sweep`, with the defaults of `predict`."""
     job = check_job(options, "sweep", SweepOptions)
-    if job.get("trace") is not None:
-        raise InputError(
-            "sweep does not support --trace", "give a network instead: --model alexnet"
-        )
     if job.pop("global_batch", None) is not None and job.get("batch") is not None:
         raise InputError("--batch and --global-batch are mutually exclusive", "give only one")
     return complete_workload(model, cluster_of(cluster, job), job)

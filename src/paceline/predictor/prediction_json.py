@@ -1,7 +1,11 @@
 """A prediction as JSON values: units in the names, nothing rounded."""
 
+from dataclasses import fields
+from enum import StrEnum
 from typing import Any
 
+from paceline.predictor.comm.compression import Compression
+from paceline.predictor.plan.sync_policy import Synchronisation
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.prediction_text import losses_seconds
 
@@ -64,26 +68,18 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
 
 
 def _plan_json(prediction: Prediction) -> dict[str, Any]:
+    """The fields of the plan by name, with the micro-batches that follow from the batch."""
     plan = prediction.plan
     micro_batch, micro_batches = plan.batches(prediction.workload.batch)
-    return {
-        "zero": plan.zero,
-        "shard_group": plan.shard_group,
-        "optimizer_state": str(plan.optimizer_state),
-        "micro_batch": micro_batch,
-        "micro_batches": micro_batches,
-        "interleave": plan.interleave,
-        "pipeline": str(plan.pipeline),
-        "recompute": str(plan.recompute),
-        "recompute_every": plan.recompute_every,
-        "cp_impl": None if plan.cp_impl is None else str(plan.cp_impl),
-        "expert_imbalance": plan.expert_imbalance,
-        "offload": [str(each) for each in plan.offload],
-        "tp_overlap": plan.tp_overlap,
-        "sequence_parallel": plan.sequence_parallel,
-        "fused_attention": plan.fused_attention,
-        "compression": str(plan.compression.kind),
-        "synchronisation": None
-        if plan.synchronisation is None
-        else str(plan.synchronisation.policy),
-    }
+    stated = {each.name: _json_value(getattr(plan, each.name)) for each in fields(plan)}
+    return {**stated, "micro_batch": micro_batch, "micro_batches": micro_batches}
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, Compression):
+        return str(value.kind)
+    if isinstance(value, Synchronisation):
+        return str(value.policy)
+    if isinstance(value, tuple):
+        return [_json_value(each) for each in value]
+    return str(value) if isinstance(value, StrEnum) else value

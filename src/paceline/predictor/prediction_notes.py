@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from paceline.constants import number
-from paceline.predictor.partition.partition import Partition, expert_imbalance
+from paceline.predictor.partition.partition import Partition, busiest_expert_load
 from paceline.predictor.plan.plan_choices import ContextForm
 from paceline.predictor.prediction_inputs import PredictionInputs
 from paceline.predictor.schedule.timeline import Timeline
@@ -55,10 +55,10 @@ def _choices(parts: Partition) -> Iterator[str]:
             f"{number('parallelism.context.in_parts') - 1:.0%} longer than in one piece (a prior, "
             "included in the interval)"
         )
-    if plan.ep > 1 and plan.expert_imbalance is None:
+    if plan.assumes_expert_load:
         yield (
-            f"assumes {expert_imbalance(plan):g} times the mean load on the busiest of {plan.ep} "
-            f"expert-parallel devices, ± {number('parallelism.experts.spread'):.0%} "
+            f"assumes {busiest_expert_load(plan):g} times the mean load on the busiest of "
+            f"{plan.ep} expert-parallel devices, ± {number('parallelism.experts.spread'):.0%} "
             "(--expert-imbalance)"
         )
 

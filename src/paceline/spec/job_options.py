@@ -141,13 +141,6 @@ class WorkloadOptions(TypedDict, total=False):
     """The workload."""
 
     input: Annotated[str | Sequence[str] | None, INPUT]
-    trace: Annotated[
-        "str | Path | LayerTrace | None",
-        _workload(
-            "Measured layer times to replay: a CSV file or the built-in googlenet_k80.",
-            metavar="FILE|NAME",
-        ),
-    ]
     lora: Annotated[
         int | None,
         _workload("Freeze the weights; train LoRA adapters of this rank.", low=1, high=65_536),
@@ -289,6 +282,13 @@ class MeasuredOptions(TypedDict, total=False):
             "Measured step time of a single device, such as 253ms.",
             metavar="DURATION",
             parse=parse_seconds,
+        ),
+    ]
+    trace: Annotated[
+        "str | Path | LayerTrace | None",
+        _measured(
+            "Measured layer times to replay: a CSV file or the built-in googlenet_k80.",
+            metavar="FILE|NAME",
         ),
     ]
     allreduce_curve: Annotated[

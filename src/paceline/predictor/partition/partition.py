@@ -111,7 +111,7 @@ def partition(
         plan.recompute_every,
         framework.copies_keys_values,
     )
-    busiest = expert_imbalance(plan)
+    busiest = busiest_expert_load(plan)
     return Partition(
         workload=workload,
         cluster=cluster,
@@ -132,7 +132,7 @@ def partition(
     )
 
 
-def expert_imbalance(plan: Plan) -> float:
+def busiest_expert_load(plan: Plan) -> float:
     """Load of the busiest expert-parallel device over the mean: given, or the prior."""
     if plan.ep == 1:
         return 1.0

@@ -90,6 +90,11 @@ class Plan:
         """Shard groups, each with a copy of the sharded state."""
         return self.holders // self.shard_degree
 
+    @property
+    def assumes_expert_load(self) -> bool:
+        """Whether a prior replaces the load of the busiest expert-parallel device."""
+        return self.ep > 1 and self.expert_imbalance is None
+
     def on_one_device(self) -> "Plan":
         """The plan of one device that trains one replica's batch with the same memory options."""
         return Plan(

@@ -213,10 +213,6 @@ def _priced(cluster: Cluster, price: float | None) -> Cluster:
 
 def _searched(model: Model, cluster: Cluster, job: JobOptions) -> Workload:
     """The workload of a search; its batch is that of all devices."""
-    if job.get("trace") is not None:
-        raise InputError(
-            "advise does not support --trace", "give a network instead: --model resnet50"
-        )
     global_batch = job.get("global_batch")
     if global_batch is None:
         raise InputError(

@@ -108,7 +108,7 @@ def division_error(timeline: Timeline) -> float:
     """
     parts = timeline.step.parts
     plan, error = parts.plan, 0.0
-    if plan.ep > 1 and plan.expert_imbalance is None:
+    if plan.assumes_expert_load:
         share = _share(timeline, [part.is_expert for part in parts.kinds])
         error = share * number("parallelism.experts.spread")
     if plan.cp > 1 and parts.cp_impl is not ContextForm.ULYSSES:
