@@ -19,8 +19,8 @@ class Listing(PublicResult):
 
     @property
     def names(self) -> list[str]:
-        """Names of the entries."""
-        return [entry["name"] for entry in self.entries]
+        """Names of the entries; ids of published rows."""
+        return [entry.get("name") or entry["id"] for entry in self.entries]
 
     def parts(self) -> tuple[str | Table, ...]:
         """A list, or the properties of one entry and their sources."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack, cast, overload
 
 from paceline.errors import InputError
 from paceline.hardware import Cluster
@@ -15,6 +15,7 @@ from paceline.predictor.plan.validate_for_model import check_recomputation
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.prediction_inputs import PredictionInputs
 from paceline.predictor.predictions import Predictions
+from paceline.render.result import Part, PublicResult
 from paceline.spec.defaults import complete_job, complete_workload
 from paceline.spec.job_options import JobLists, JobOptions, Many, SweepOptions
 from paceline.spec.jobs import JobRequest, check_job, has_lists, jobs_of
@@ -110,20 +111,64 @@ def _refuse_plan(plan: Plan | None) -> None:
         )
 
 
-@dataclass(frozen=True)
-class WhatIfs:
+@dataclass(frozen=True, repr=False)
+class WhatIfs(PublicResult):
     """A prediction and the step time under changes of resources or plan."""
 
+    schema: ClassVar[str] = "whatif/1"
     base: Prediction
     changes: "tuple[WhatIf, ...]"
 
-    def __str__(self) -> str:
+    def parts(self) -> list[Part]:
+        """The prediction, changes of resources, and other plans."""
         from paceline.predictor.prediction_tables import whatif_table
 
         tables = (whatif_table(self.changes, kind) for kind in ("resource", "optimisation"))
-        return "\n\n".join(map(str, (self.base, *tables)))
+        return [str(self.base), *(part for table in tables for part in ("", table))]
 
-    __repr__ = __str__
+    def summary(self) -> str:
+        """The job and its throughput."""
+        return self.base.summary()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The prediction, and seconds and gain of each change."""
+        from paceline.predictor.prediction_tables import whatif_json
+
+        return whatif_json(self.base, self.changes)
+
+
+@dataclass(frozen=True, repr=False)
+class NeededBandwidths(PublicResult, Sequence["BandwidthNeeded"]):
+    """The bandwidth of each link that reaches the efficiency ``target``."""
+
+    schema: ClassVar[str] = "bandwidth/1"
+    target: float
+    prediction: Prediction
+    links: "tuple[BandwidthNeeded, ...]"
+
+    @overload
+    def __getitem__(self, index: int) -> "BandwidthNeeded": ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "tuple[BandwidthNeeded, ...]": ...
+
+    def __getitem__(self, index: int | slice) -> "BandwidthNeeded | tuple[BandwidthNeeded, ...]":
+        return self.links[index]
+
+    def __len__(self) -> int:
+        return len(self.links)
+
+    def parts(self) -> list[Part]:
+        """One line per link."""
+        from paceline.predictor.training_run_tables import describe_bandwidth
+
+        return list(describe_bandwidth(self.target, [(self.prediction, self.links)]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Present and needed bandwidth of each link in bytes/s."""
+        from paceline.predictor.training_run_tables import bandwidth_json
+
+        return bandwidth_json(self.target, [(self.prediction, self.links)])
 
 
 @with_keywords(JobOptions)
@@ -156,7 +201,7 @@ def bandwidth_for(
     target_efficiency: float,
     evidence: "Evidence | Study | None" = None,
     **options: Unpack[JobOptions],
-) -> "list[BandwidthNeeded]":
+) -> NeededBandwidths:
     """The bandwidth of each link (bytes/s) with which a plan reaches an efficiency (0 to 1).
 
     Arguments as in `predict`. Links are changed one at a time; None where no bandwidth is
@@ -166,7 +211,8 @@ def bandwidth_for(
 
     job = check_job(options, "bandwidth_for")
     prepared, _ = _completed(model, cluster, plan, job, evidence)
-    return bandwidth_needed(prepared, target_efficiency)
+    links = tuple(bandwidth_needed(prepared, target_efficiency))
+    return NeededBandwidths(target_efficiency, predictor.predict_job(prepared), links)
 
 
 @with_keywords(SweepOptions)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from paceline.hardware import Cluster
 from paceline.predictor.kernels.layer_times import executed_flop_share
@@ -11,11 +11,18 @@ from paceline.predictor.memory.fit_probability import room_bytes
 from paceline.predictor.memory.memory_parts import Memory
 from paceline.predictor.partition.pipeline_stages import stage_chunks
 from paceline.predictor.plan.plan import Plan
-from paceline.predictor.prediction_text import as_html, as_text, bound_by, losses_seconds
+from paceline.predictor.prediction_text import (
+    as_html,
+    as_text,
+    bound_by,
+    headline,
+    losses_seconds,
+)
 from paceline.predictor.schedule.device_times import named_layers
 from paceline.predictor.schedule.step_costs import LayerTime
 from paceline.predictor.schedule.timeline import Timeline
 from paceline.predictor.uncertainty.intervals import ThroughputInterval
+from paceline.render.result import Part, PublicResult
 from paceline.step import Breakdown, Phase, Step, breakdown
 from paceline.workload.precision import precision
 from paceline.workload.workload import Workload
@@ -27,8 +34,8 @@ if TYPE_CHECKING:
 _COMPUTING = (Phase.FORWARD, Phase.BACKWARD, Phase.UPDATE, Phase.OTHER)
 
 
-@dataclass(frozen=True)
-class Prediction:
+@dataclass(frozen=True, repr=False)
+class Prediction(PublicResult):
     """A predicted step with its memory. Times in seconds, sizes in bytes.
 
     ``timeline`` is the scheduled step with the values of all earlier stages, ``stage_memories`` the
@@ -42,6 +49,7 @@ class Prediction:
     assumptions and unknowns.
     """
 
+    schema: ClassVar[str] = "prediction/2"
     workload: Workload
     cluster: Cluster
     plan: Plan
@@ -232,10 +240,23 @@ class Prediction:
         """The largest loss against the ideal, or the arithmetic."""
         return bound_by(self)
 
-    def __str__(self) -> str:
-        return as_text(self)
+    def parts(self) -> list[Part]:
+        """Throughput, memory, bottleneck and notes; first a warning if the plan does not fit."""
+        return [as_text(self)]
 
-    __repr__ = __str__
+    def summary(self) -> str:
+        """The job and its throughput."""
+        return headline(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields of ``predict --json``."""
+        from paceline.predictor.prediction_json import prediction_json
+
+        return prediction_json(self)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row."""
+        return [self.to_dict()]
 
     def _repr_html_(self) -> str:
         return as_html(self)

@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 from paceline.predictor.prediction import Prediction
+from paceline.render.result import Part, PublicResult
 
 
 @dataclass(frozen=True, repr=False)
-class Predictions(Sequence[Prediction]):
+class Predictions(PublicResult, Sequence[Prediction]):
     """One prediction for each combination of listed options; prints as a table."""
 
+    schema: ClassVar[str] = "prediction/2"
     items: tuple[Prediction, ...]
 
     @overload
@@ -28,15 +30,16 @@ class Predictions(Sequence[Prediction]):
     def __iter__(self) -> Iterator[Prediction]:
         return iter(self.items)
 
-    def to_dict(self) -> list[dict[str, Any]]:
-        """The predictions as in ``paceline predict --json``."""
-        from paceline.predictor.prediction_json import prediction_json
-
-        return [prediction_json(one) for one in self.items]
-
-    def __str__(self) -> str:
+    def parts(self) -> list[Part]:
+        """One row per prediction, and the notes of all."""
         from paceline.predictor.prediction_tables import prediction_parts
 
-        return "\n".join(map(str, prediction_parts(self.items)))
+        return list(prediction_parts(self.items))
 
-    __repr__ = __str__
+    def summary(self) -> str:
+        """The number of predictions."""
+        return f"{len(self.items)} predictions"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The predictions as in ``paceline predict --json``."""
+        return {"predictions": [one.to_dict() for one in self.items]}

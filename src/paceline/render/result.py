@@ -1,9 +1,11 @@
 """Results of public functions: values that print as their command does."""
 
+import copyreg
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from html import escape
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from paceline.errors import PacelineError
@@ -88,3 +90,11 @@ def _flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[f"{prefix}{name}"] = value
     return flat
+
+
+def _read_only(mapping: Mapping[Any, Any]) -> MappingProxyType[Any, Any]:
+    return MappingProxyType(mapping)
+
+
+# Results hold read-only mappings, such as the evidence of a prediction, which pickle rejects.
+copyreg.pickle(MappingProxyType, lambda mapping: (_read_only, (dict(mapping),)))

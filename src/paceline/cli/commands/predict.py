@@ -19,8 +19,8 @@ from paceline.units import parse_share, plural
 
 if TYPE_CHECKING:
     from paceline.calibration.local_prediction import LocalPredictions
+    from paceline.predictor.api import NeededBandwidths
     from paceline.predictor.prediction import Prediction
-    from paceline.predictor.target_efficiency import BandwidthNeeded
     from paceline.predictor.training_run import TrainingRun
 
 EXAMPLE = """
@@ -72,7 +72,7 @@ def command(
     Several topologies (-j 1x4,2x4), models, clusters or links, comma-separated, are compared in a
     table; --chrome-trace, --timeline and --emit use the last one. Without --cluster or --device
     the prediction is for this machine, based on launches of the same job in the store or on the
-    machine profile ('paceline calibrate', 'paceline calibrate'). A --trace without a cluster is
+    machine profile ('paceline calibrate'). A --trace without a cluster is
     replayed on nodes of the traced device connected by --link.
 
     --tokens or --epochs predict time, device-hours, cost and energy of a complete training run,
@@ -115,7 +115,7 @@ class _Answer:
     here: "LocalPredictions | None"
     runs: "list[TrainingRun]"
     target: float | None
-    needed: "list[tuple[Prediction, list[BandwidthNeeded]]]"
+    needed: "list[tuple[Prediction, NeededBandwidths]]"
 
 
 def _answer(options: dict[str, Any], target_efficiency: str | None, store: Path | None) -> _Answer:

@@ -1,12 +1,13 @@
 """Cost of gradient messages: all-reduce, sharded, compressed, parameter server."""
 
-from dataclasses import replace
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from paceline.predictor.comm.collective_cost import CollectiveCost
-from paceline.predictor.comm.parameter_server import parameter_server_cost
+from paceline.predictor.comm.parameter_server import ParameterServerCost, parameter_server_cost
 from paceline.predictor.comm.rank_group import Group, Numbers
 from paceline.predictor.comm.replica_comm import cost_among
 from paceline.predictor.partition.partition import Partition
@@ -27,17 +28,17 @@ def exchange_among(
     group: Group, parts: Partition, synchronisation: Synchronisation
 ) -> GradientExchange:
     """Messages of a partition among the ranks of a group, or of an array of groups."""
-    all_reduce = _message(parts, "all_reduce", group)
+    all_reduce = MessageSeconds(parts, "all_reduce", group)
     if synchronisation.exchange is Exchange.PARAMETER_SERVER:
         return _parameter_server(group, parts, synchronisation, all_reduce)
     if parts.plan.compression.gathers:
         # Everyone's entries go to everyone: N times what one worker contributes.
-        all_reduce = _message(parts, "all_gather", group, group.ranks)
+        all_reduce = MessageSeconds(parts, "all_gather", group, group.ranks)
     return GradientExchange(
         synchronisation,
         all_reduce,
-        _message(parts, "reduce_scatter", group),
-        _message(parts, "all_gather", group),
+        MessageSeconds(parts, "reduce_scatter", group),
+        MessageSeconds(parts, "all_gather", group),
     )
 
 
@@ -49,37 +50,39 @@ def _in_groups(exchange: GradientExchange, parts: Partition) -> GradientExchange
     inside, copies = parts.layout.shard_group, parts.layout.shard_copies
     return replace(
         exchange,
-        reduce_scatter=_message(parts, "reduce_scatter", inside),
-        all_gather=_message(parts, "all_gather", inside),
-        copies_sum=_message(parts, "all_reduce", copies),
+        reduce_scatter=MessageSeconds(parts, "reduce_scatter", inside),
+        all_gather=MessageSeconds(parts, "all_gather", inside),
+        copies_sum=MessageSeconds(parts, "all_reduce", copies),
         shards=parts.plan.shard_degree,
         sums_overlap=bool(inside.nodes == 1 and copies.ranks_per_node == 1),
     )
 
 
-def _message(
-    parts: Partition, operation: str, group: Group, times: Numbers = 1.0
-) -> CollectiveSeconds:
+@dataclass(frozen=True)
+class MessageSeconds:
     """Seconds of an operation among replicas on ``times`` the bytes of a message.
 
     The cost of an operation is computed when it is first used, and kept by size because a job is
     scheduled several times.
     """
-    delay = parts.framework.message_latency_seconds
-    known: dict[float, Numbers] = {}
 
-    @lru_cache(maxsize=1)
-    def cost() -> CollectiveCost:
-        return cost_among(parts, operation, group)
+    parts: Partition
+    operation: str
+    group: Group
+    times: Numbers = 1.0
+    known: dict[float, Numbers] = field(default_factory=dict, compare=False, repr=False)
 
-    def seconds(size: Numbers) -> Numbers:
+    @cached_property
+    def _cost(self) -> CollectiveCost:
+        return cost_among(self.parts, self.operation, self.group)
+
+    def __call__(self, size: Numbers) -> Numbers:
+        delay = self.parts.framework.message_latency_seconds
         if not isinstance(size, float):
-            return delay + cost().seconds(times * size)
-        if size not in known:
-            known[size] = delay + cost().seconds(times * size)
-        return known[size]
-
-    return seconds
+            return delay + self._cost.seconds(self.times * size)
+        if size not in self.known:
+            self.known[size] = delay + self._cost.seconds(self.times * size)
+        return self.known[size]
 
 
 def _parameter_server(
@@ -104,18 +107,26 @@ def _parameter_server(
         colocated=synchronisation.servers_on_workers,
     )
     delay = parts.framework.message_latency_seconds
-
-    def push(size: Numbers) -> Numbers:
-        served = delay + 0.5 * cost.seconds(size)
-        return np.where(alone, all_reduce(size), served) if alone.any() else served
-
-    def pull(size: Numbers) -> Numbers:
-        served = 0.5 * cost.seconds(size)
-        return np.where(alone, 0.0, served) if alone.any() else served
-
     return GradientExchange(
         synchronisation,
-        push,
-        pull=pull,
+        ServerSeconds(cost, alone, delay, all_reduce),
+        pull=ServerSeconds(cost, alone),
         one_way_at_a_time=synchronisation.servers_on_workers,
     )
+
+
+@dataclass(frozen=True)
+class ServerSeconds:
+    """Seconds of a push or pull, and of ``inside`` for the groups ``alone`` on one node."""
+
+    cost: ParameterServerCost
+    alone: Any
+    delay: float = 0.0
+    inside: CollectiveSeconds | None = None
+
+    def __call__(self, size: Numbers) -> Numbers:
+        served = self.delay + 0.5 * self.cost.seconds(size)
+        if not self.alone.any():
+            return served
+        inside = 0.0 if self.inside is None else self.inside(size)
+        return np.where(self.alone, inside, served)

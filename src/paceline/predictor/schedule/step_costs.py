@@ -21,6 +21,18 @@ def takes_time(seconds: Seconds) -> bool:
     return bool(np.any(seconds > 0)) if isinstance(seconds, np.ndarray) else bool(seconds > 0)
 
 
+@dataclass(frozen=True)
+class MeasuredShare:
+    """Seconds of an operation: the measured all-reduce times the modelled share of it."""
+
+    measured: CollectiveSeconds
+    modelled: CollectiveSeconds
+    all_reduce: CollectiveSeconds
+
+    def __call__(self, size: Any) -> Any:
+        return self.measured(size) * self.modelled(size) / self.all_reduce(size)
+
+
 @dataclass(frozen=True, slots=True)
 class LayerTime:
     """Seconds of one layer on one device for one micro-batch, and the bytes of its gradient.
@@ -116,9 +128,7 @@ class GradientExchange:
         """
 
         def part(modelled: CollectiveSeconds | None) -> CollectiveSeconds | None:
-            if modelled is None:
-                return None
-            return lambda size: measured(size) * modelled(size) / self.all_reduce(size)
+            return modelled and MeasuredShare(measured, modelled, self.all_reduce)
 
         return GradientExchange(
             self.synchronisation,

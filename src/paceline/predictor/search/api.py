@@ -1,14 +1,16 @@
 """Public functions of advise: check options, resolve names, search."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from paceline.errors import InputError
 from paceline.hardware import Cluster
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.prediction import Prediction
+from paceline.render.result import Part, PublicResult
 from paceline.spec.defaults import MEGATRON, complete_workload
 from paceline.spec.job_options import JobLists, JobOptions, Many, MeasuredOptions
 from paceline.spec.jobs import JobRequest, check_job, jobs_of
@@ -37,10 +39,11 @@ class Searched:
     advice: "Advice"
 
 
-@dataclass(frozen=True)
-class Advised:
+@dataclass(frozen=True, repr=False)
+class Advised(PublicResult):
     """The best plans of each search; prints as tables."""
 
+    schema: ClassVar[str] = "advice/1"
     searches: tuple[Searched, ...]
 
     @property
@@ -58,12 +61,26 @@ class Advised:
         """Predictions of the best plans of each search, the recommended one first."""
         return [own.prediction for one in self.searches for own in one.advice.best]
 
-    def __str__(self) -> str:
+    def parts(self) -> list[Part]:
+        """The best plans, and faster ones that do not fit."""
         from paceline.predictor.search.advice_tables import advice_parts
 
-        return "\n".join(map(str, advice_parts(self.searches)))
+        return list(advice_parts(self.searches))
 
-    __repr__ = __str__
+    def summary(self) -> str:
+        """The number of plans tried, and the best one."""
+        best = f"best: {self.best[0].summary()}" if self.best else "none fits"
+        return f"{self.advice.tried:,} plans; {best}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields of ``advise --json``; the time of the search is unknown."""
+        from paceline.predictor.search.advice_tables import advice_json
+
+        return advice_json(self.searches, math.nan)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per plan, the fastest of each search first."""
+        return [one.to_dict() for one in self.best]
 
 
 @with_keywords(JobLists)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,14 +15,15 @@ from paceline.predictor.sweep.crossover import Crossing, crossings
 from paceline.predictor.sweep.data_parallel import DataParallelSweep
 from paceline.predictor.sweep.model_parallel import ModelParallelSweep
 from paceline.predictor.sweep.sweep_axes import AXES, Points, base_values
+from paceline.render.result import Part, PublicResult
 from paceline.workload.workload import Workload
 
 WAYS = {"dp": "data parallel", "mp": "model parallel by filter"}
 """Methods that can be compared."""
 
 
-@dataclass(frozen=True)
-class SweepComparison:
+@dataclass(frozen=True, repr=False)
+class SweepComparison(PublicResult):
     """Step times of each method over the axes, and crossover points.
 
     ``axes`` has one or two entries; ``seconds`` by way have their lengths as shape, and
@@ -29,10 +31,37 @@ class SweepComparison:
     value of the second.
     """
 
+    schema: ClassVar[str] = "sweep/1"
     axes: Mapping[str, Array]
     seconds: Mapping[str, Array]
     samples: Array
     crossings: tuple[tuple[Crossing, ...], ...]
+
+    def parts(self) -> list[Part]:
+        """A table and a plot over one axis, a surface over two, and all crossovers."""
+        from paceline.predictor.sweep.sweep_tables import sweep_parts
+        from paceline.render.terminal import MOST_COLUMNS
+
+        return list(sweep_parts(self, self.summary(), MOST_COLUMNS))
+
+    def summary(self) -> str:
+        """Methods and axes."""
+        return f"{' and '.join(self.seconds)} along {' and '.join(self.axes)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Values of the axes, seconds and throughput of each method, and crossovers."""
+        from paceline.predictor.sweep.sweep_tables import sweep_json
+
+        return sweep_json(self)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per point: values of the axes in SI units, seconds of each method."""
+        axes = list(self.axes.items())
+        return [
+            {name: float(values[i]) for (name, values), i in zip(axes, index, strict=True)}
+            | {f"{way}_step_seconds": float(found[index]) for way, found in self.seconds.items()}
+            for index in np.ndindex(*(len(values) for _, values in axes))
+        ]
 
     def samples_per_second(self, way: str) -> Array:
         """Throughput of all devices."""
