@@ -83,6 +83,8 @@ def _answers(
 def _by_processes(
     function: Callable[[Part], Answer], parts: Sequence[Part], workers: int
 ) -> Iterator[tuple[int, Answer]]:
+    # Not "fork": NumPy starts threads, and a forked child of a threaded process may deadlock
+    # (python/cpython#84559).
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
         waiting = {pool.submit(function, part): number for number, part in enumerate(parts)}
         try:
@@ -131,7 +133,7 @@ def _by_ray(
     function: Callable[[Part], Answer], parts: Sequence[Part], address: str
 ) -> Iterator[tuple[int, Answer]]:
     try:
-        # not an extra of ours: client and cluster must have the same version
+        # Not an extra of Paceline: client and cluster must have the same version.
         ray = import_module("ray")
     except ImportError:
         raise MissingExtraError(

@@ -39,6 +39,7 @@ class Plugin:
         """Import the object of the entry point; any exception becomes a `PluginError`."""
         try:
             return EntryPoint(self.name, self.target, self.kind.value).load()
+        # SystemExit too: a module that calls sys.exit() must not end Paceline.
         except (Exception, SystemExit) as problem:
             raise PluginError(self, f"{type(problem).__name__}: {problem}") from problem
 

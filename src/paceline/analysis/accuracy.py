@@ -164,6 +164,8 @@ def _losses(
             continue
         theirs, own = base.by_seed, group.by_seed
         common = sorted(theirs.keys() & own.keys())
+        # Accuracies are counts over ``samples``: two seeds with equal counts would otherwise have a
+        # variance of zero, and any difference would be significant.
         difference = paired_difference(
             [own[seed] for seed in common], [theirs[seed] for seed in common], 1.0 / samples
         )

@@ -135,8 +135,8 @@ def grouped(launches: Sequence[Launch]) -> list[LaunchGroup]:
 
 
 def _group(members: Sequence[Launch]) -> LaunchGroup:
-    """Average seconds over launches, then invert: rates have a harmonic mean."""
     sequential = any(launch.job.get("stopping") for launch in members)
+    # Costs have an arithmetic mean, rates a harmonic one (Hoefler and Belli, SC 2015, rule 3).
     step = estimate([mean_step_seconds(launch) for launch in members], sequential)
     return LaunchGroup(tuple(members), step.rate_of(members[0].samples_per_step), step)
 

@@ -68,6 +68,7 @@ def _two_level(
     if any(len(own) != 2 for own in varied.values()):
         return None
     ordered = [sorted(own, key=_sortable) for own in varied.values()]
+    # The 2^k r analysis (Jain) needs the same number of replications in every cell.
     least = min(map(len, cells.values()))
     responses = {
         tuple(2 * own.index(level) - 1 for own, level in zip(ordered, key, strict=True)): values[

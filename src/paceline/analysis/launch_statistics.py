@@ -11,6 +11,7 @@ from paceline.stats.step_statistics import autocorrelation
 from paceline.store import Launch, Status
 from paceline.units import plural
 
+# Thresholds of warnings are judgements; none of them changes a result.
 FEW_LAUNCHES = 3
 CONTENDED_WALL_OVER_CPU = 1.1
 AUTOCORRELATED = 0.5

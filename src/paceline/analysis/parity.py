@@ -102,6 +102,7 @@ def with_suited_rate(job: Job) -> Job:
     # First order: a gradient step of rate r decreases the loss by r |gradient|^2.
     loss, gradients = first_loss_and_gradients(job)
     steepness = math.fsum(float((gradient**2).sum()) for gradient in gradients.values())
+    # Two digits, so that rounding errors of the gradient do not change the job between machines.
     rate = float(f"{PARITY_FALL * loss / steepness:.2g}")
     return replace(job, optimiser=replace(job.optimiser, learning_rate=rate))
 

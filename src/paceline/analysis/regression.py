@@ -127,6 +127,7 @@ def _test(
     if len(sessions) >= FEWEST_SESSIONS:
         # Base and new are one session each, so their difference has twice this variance.
         between = statistics.variance(sessions)
+        # The smaller number of degrees of freedom dominates if sessions vary more than launches.
         degrees = min(found.degrees, len(sessions) - 1)
         found = LogDifference(
             found.difference, math.hypot(found.error, (2 * between) ** 0.5), degrees

@@ -44,6 +44,8 @@ def variation_of(group: LaunchGroup) -> Variation | None:
         for one in group.launches
     ]
     counted = [step_seconds(one) for one in group.launches]
+    # Time of a launch outside counted steps: start, warm-up and end. It is the price of a further
+    # launch, which the optimal repetition weighs against further steps.
     start = statistics.median(
         max(0.0, total - sum(own)) for total, own in zip(known, counted, strict=True)
     )

@@ -84,6 +84,7 @@ def with_curve(evidence: Evidence, curve: CollectiveCurve, ranks: int) -> Eviden
     if not curve.ranks:
         note += f", assumed for {ranks} ranks (the file does not state them)"
     elif curve.ranks != ranks:
+        # Bytes per link of a ring all-reduce are 2 (N - 1) / N of the message.
         known = known.slower((1 - 1 / ranks) / (1 - 1 / curve.ranks))
         note += (
             f", {curve.ranks} ranks, scaled to {ranks} as a ring without the latency of more hops"

@@ -246,6 +246,7 @@ def _in_situ(own: Sequence[Launch], profile: MachineProfile | None) -> tuple[InS
         curve = MeasuredCurve.through(
             [(point.size_bytes, point.seconds) for point in profile.all_reduce[ranks]]
         )
+        # Ranks that arrive early wait inside the collective; the last one shows the transfer.
         shortest: dict[str, tuple[float, float]] = {}
         for task in timeline.tasks:
             if task.phase is Phase.COMMUNICATE and task.size_bytes > 0:

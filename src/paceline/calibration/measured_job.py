@@ -159,6 +159,7 @@ def _job(key: JobKey, launches: Sequence[Launch]) -> MeasuredJob:
     plain, layered = _alone(launches, "none"), _alone(launches, "layers")
     step = estimate([mean_step_seconds(launch) for launch in plain])
     feeding, updating = _input_and_update(layered)
+    # Hooks slow layers down, so instrumented launches give shares and plain launches the total.
     layers = _scaled_layers(layered[0], step.mean - feeding - updating)
     evidence = Evidence(
         alone_seconds=step.mean,

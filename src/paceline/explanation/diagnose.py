@@ -59,6 +59,8 @@ def _batch(case: DiagnosisInput) -> Iterator[Diagnosis]:
     if size <= 0 or layers <= 0 or not _on_cpu(case):
         return
     bandwidth = case.machine.memory_bandwidth if case.machine else number("explain.usual.memory")
+    # At any batch size a step reads the weights in both passes, writes gradients and updates them:
+    # memory traffic that more samples share.
     fixed = min(layers, number("explain.usual.weight_passes") * size / bandwidth)
     if fixed < number("explain.finding.tiny_batch") * layers:
         return
@@ -186,6 +188,8 @@ def _messages(case: DiagnosisInput) -> Iterator[Diagnosis]:
     same = int(case.observed.launch.outcome.facts.get("synchronised_backwards") or 1)
     if same > 1:
         yield _accumulation(same, measured)
+    # The schedule gives the shares of latency, bandwidth, policy and volume; the measurement gives
+    # their sum.
     factor = measured / same / added
     quick = with_usual_start(exchange.cost, exchange.expected)
     usual = with_usual_rate(quick, exchange.expected)
@@ -241,7 +245,7 @@ def _slow_link(exchange: MeasuredExchange, saved: float, case: DiagnosisInput) -
 
 
 def _rate(cost: MessageCost, ranks: int) -> str:
-    # Bus bandwidth as in nccl-tests: the load of a link, independent of the number of ranks.
+    # Bus bandwidth of nccl-tests (doc/PERFORMANCE.md): independent of the number of ranks.
     if cost.seconds_per_byte <= 0:
         return "a bandwidth too high to measure"
     return f"{format_bytes(2.0 * (ranks - 1) / ranks / cost.seconds_per_byte)}/s"

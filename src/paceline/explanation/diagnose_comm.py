@@ -19,7 +19,7 @@ from paceline.predictor.schedule.step_costs import GradientExchange, LayerTime, 
 from paceline.step import MessageProfile, StepProfile
 
 BUCKETS = tuple(size * MIB for size in (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8, 25))
-"""Bucket sizes to try, bytes."""
+"""Bucket sizes to try, bytes; 25 MiB is the default of DDP (``bucket_cap_mb``)."""
 _PIECES = 32
 
 
@@ -111,6 +111,7 @@ class MeasuredExchange:
         start = max(cost.start_seconds, least - self.handling_seconds / len(self.messages))
         able = replace(cost, start_seconds=start)
         tried = {size: self.added_with_buckets(size, able) for size in BUCKETS}
+        # Among equal times the largest bucket: fewer messages are more robust.
         best = min(tried, key=lambda size: (tried[size], -size))
         unpaid = self.unpaid_copying_seconds if self.after_backward else 0.0
         return best, tried[best] + unpaid

@@ -71,6 +71,8 @@ def _more_workers(case: DiagnosisInput, rest: float) -> tuple[float, str]:
     A worker needs ``existing`` steps for a batch. Without free cores the remedy is input at half
     the cost.
     """
+    # Each worker of a PyTorch DataLoader loads whole batches, and batches are consumed in order: a
+    # step that waits takes 1 / existing of the time of one batch.
     existing, step = case.observed.loader_workers, case.step_seconds
     ranks = case.observed.processes / case.observed.launch.nodes
     most = _MOST_WORKERS

@@ -101,6 +101,8 @@ class MeasuredConfiguration:
         known = None if self.profile is None else self.profile.usual
         if known is not None and known.rank in self.delay_seconds:
             computing, delay = computing_seconds(known), self.delay_seconds[known.rank]
+            # The kernel counts delays of the whole step, computation is only a part of it: the
+            # bound avoids a division by zero.
             least = (1.0 - number("explain.finding.most_delay")) * computing
             return computing / max(computing - delay, least) if computing > 0 else 1.0
         facts = self.launch.outcome.facts

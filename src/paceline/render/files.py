@@ -73,6 +73,7 @@ def _replacing(target: Path) -> Iterator[IO[bytes]]:
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
+            # Without fsync a crash after the rename may leave an empty file.
             file.flush()
             os.fsync(file.fileno())
         temporary.chmod(0o666 & ~_umask())

@@ -44,6 +44,7 @@ class Ranged:
             return None
         low, high = self.bounds
         below, above = self.value - low, high - self.value
+        # Intervals on logarithms are slightly asymmetric; up to 5 % "±" is accurate to its digits.
         if min(below, above) < 0 or abs(above - below) > 0.05 * (above + below):
             return None
         return (above + below) / 2

@@ -10,7 +10,7 @@ TIMEOUT_SECONDS = (8.0, 24.0, 72.0)
 """Timeouts to try in turn: the next one if the ranks were not training yet."""
 
 IMPOSSIBLE_BATCH = 10**12
-"""Samples that exceed every address space."""
+"""Samples that exceed every address space, so that the allocation fails on any machine."""
 
 ENDLESS_STEPS = 10**6
 

@@ -100,6 +100,8 @@ def ideal_throughput(configuration: Configuration) -> float | Skipped:
 
 def _least_error(ratios: list[float]) -> float:
     """The x with the least mean of |x / ratio - 1|: the median weighted by 1 / ratio."""
+    # The derivative of the sum of |x / r - 1| is the sum of sign(x - r) / r: zero at the weighted
+    # median.
     half = sum(1.0 / ratio for ratio in ratios) / 2.0
     passed = 0.0
     for ratio in sorted(ratios):
