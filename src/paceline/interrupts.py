@@ -69,7 +69,7 @@ def passed_on(receivers: Sequence[Signallable] | None) -> Iterator[None]:
         for receiver in receivers:
             receiver.send_signal(number)
 
-    # Batch systems can send them before a job ends (sbatch --signal), so that it writes a checkpoint.
+    # Batch systems can send them before a job ends (sbatch --signal), for a last checkpoint.
     previous = {number: signal.signal(number, send) for number in PASSED_ON}
     try:
         yield
