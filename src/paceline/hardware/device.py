@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Annotated, ClassVar
 
 from paceline import units
@@ -19,7 +18,6 @@ SLOWEST_FLOPS, SMALLEST_BYTES = 1e6, 1e6
 """Smaller values indicate a forgotten unit."""
 
 _PRECISION_HINT = f"one of {', '.join(PRECISIONS)}"
-_EMPTY: Mapping[str, float] = MappingProxyType({})
 
 
 def _device_flops(value: str | float) -> float:
@@ -59,11 +57,11 @@ class Device(SourcedEntry):
     name: Annotated[str, NOT_IN_FILE]
     vendor: str = ""
     kind: Annotated[str, Key(choices=DEVICE_KINDS)] = "gpu"
-    peak_flops: Rates = field(default_factory=lambda: _EMPTY)
+    peak_flops: Rates = field(default_factory=dict)
     memory_bytes: Annotated[float | None, quantity(_device_bytes, "memory")] = None
     memory_bandwidth: Annotated[float | None, quantity(units.parse_bandwidth)] = None
     matrix_precisions: frozenset[str] = frozenset()
-    attainable_flops: Rates = field(default_factory=lambda: _EMPTY)
+    attainable_flops: Rates = field(default_factory=dict)
     compute_units: Annotated[int | None, COUNT] = None
     clock_mhz: Annotated[float | None, quantity(float)] = None
     launch_overhead_seconds: Annotated[
