@@ -24,7 +24,6 @@ def imported_parts(imported: Imported) -> list[str | Table]:
 
 
 def imported_json(imported: Imported) -> dict[str, Any]:
-    """The same summary as JSON."""
     content = imported.content
     if isinstance(content, ParsedTrace):
         return {

@@ -200,7 +200,6 @@ def _was_ended(status: RankStatus | None) -> bool:
 
 
 def _with_last_line(reason: str, log: Path) -> str:
-    """Append the last line of the launcher's output to a reason."""
     lines = [
         line.strip() for line in log.read_text("utf-8", "replace").splitlines() if line.strip()
     ]

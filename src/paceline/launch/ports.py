@@ -13,7 +13,6 @@ def rendezvous_port(wanted: int | None) -> int:
 
 
 def free_port() -> int:
-    """Return a free TCP port of the loopback address."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])

@@ -56,7 +56,6 @@ def describe_environment() -> dict[str, Any]:
 
 
 def load_average() -> float:
-    """Load average of the last minute."""
     return os.getloadavg()[0]
 
 
@@ -99,7 +98,6 @@ def _machine() -> dict[str, Any]:
 
 
 def cpu_model() -> str:
-    """Name of the processor as reported by the system."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):

@@ -42,7 +42,6 @@ def last_event(events: list[Event], kind: str) -> Event | None:
 
 
 def rank_steps(events: list[Event]) -> RankSteps | None:
-    """Step times of the rank that wrote these events."""
     steps = last_event(events, "steps")
     if steps is None:
         return None

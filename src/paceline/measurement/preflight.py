@@ -72,7 +72,6 @@ class Preflight:
 
     @property
     def works(self) -> bool:
-        """Whether every check passed."""
         return all(finding.works for finding in self.findings)
 
 

@@ -178,7 +178,6 @@ def launch_directory(store: Store, launch_id: str) -> Path:
 
 
 def write_job(path: Path, job: dict[str, Any]) -> None:
-    """Write the job file of the workers."""
     try:
         path.write_text(json.dumps(job), encoding="utf-8")
     except OSError as error:

@@ -73,7 +73,6 @@ class Design:
         return shuffled
 
     def to_json(self) -> dict[str, Any]:
-        """Convert the design to JSON values."""
         return {
             "jobs": [_plain(job) for job in self.jobs],
             "order": list(self.order),

@@ -74,7 +74,6 @@ class StudyState:
         return None
 
     def left(self) -> list[NextLaunch]:
-        """Planned launches that are not done."""
         return [
             planned_launch
             for planned_launch in self._planned_launches()

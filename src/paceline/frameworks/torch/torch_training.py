@@ -135,7 +135,6 @@ class TorchTraining(Training):
             return self.loss_of(called(*inputs), *targets)
 
     def scores(self, inputs: list[torch.Tensor]) -> torch.Tensor:
-        """Return the network's output, in the job's precision."""
         with self.precision():
             return self.model(*inputs)
 

@@ -18,7 +18,6 @@ class ProgressBarParser(LineParser):
         self.rules = self._bars.rules()
 
     def finish(self) -> None:
-        """Add the steps of the training bars."""
         self._bars.add_to(self.log)
 
 

@@ -86,7 +86,6 @@ class _Reading:
         return sum(bool(tensor.open) for tensor in self.tensors.values())
 
     def add(self, event: ChromeEvent) -> None:
-        """Process one event."""
         if event.phase == "M":
             name = event.arguments.get("name")
             if event.name == "process_name" and isinstance(name, str):

@@ -213,7 +213,6 @@ class NetworkBuilder:
         return self.add_node(name, ops.Transpose(axes), x)
 
     def elementwise_loss(self, name: str, function: str, predicted: str, wanted: str) -> str:
-        """The mean of a function of prediction and target."""
         return self.add_node(name, ops.ElementwiseLoss(function), predicted, wanted)
 
     def sum_of_losses(self, *losses: str) -> Graph:

@@ -45,7 +45,6 @@ class CaffeNetwork:
         self._depth = 0
 
     def definition_line(self, text: str) -> None:
-        """One line of the echoed prototxt."""
         if text.rstrip().endswith("{"):
             self._depth += 1
             if self._depth == 1:
@@ -56,7 +55,6 @@ class CaffeNetwork:
             self._setting(match[1], match[2])
 
     def message(self, text: str) -> None:
-        """One message of the log."""
         if (match := _BOTTOM.match(text)) is not None:
             layer = self._known(match[1])
             if not layer.shaped and len(layer.bottoms) < 1000:

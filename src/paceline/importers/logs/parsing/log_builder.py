@@ -65,7 +65,6 @@ class LogBuilder:
             self.contradictions.append(message)
 
     def warn(self, message: str) -> None:
-        """Record a warning once."""
         if message not in self.warnings and len(self.warnings) < MOST_WARNINGS:
             self.warnings.append(message)
 
@@ -85,17 +84,14 @@ class LogBuilder:
             self.steps.append(StepRecord(index, seconds, count, rank, warm_up, samples))
 
     def loss(self, index: int, value: float | None) -> None:
-        """Add the loss of a step."""
         if value is not None and self._has_room(self.losses):
             self.losses.append((index, value))
 
     def operation(self, name: str, seconds: float) -> None:
-        """Add one operation's time per step."""
         if self._has_room(self.operations):
             self.operations.append(OperationTime(name, seconds))
 
     def collective(self, point: TimedCollective) -> None:
-        """Add one measured collective."""
         if self._has_room(self.collectives):
             self.collectives.append(point)
 

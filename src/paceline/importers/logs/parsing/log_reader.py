@@ -66,7 +66,6 @@ class LineParser:
         self.rules: Sequence[LineRule] = ()
 
     def parse(self, lines: Iterable[LogLine]) -> ParsedLog:
-        """Read all lines and build the log."""
         for line in lines:
             self.log.lines += 1
             if line.rank is not None and line.is_task:

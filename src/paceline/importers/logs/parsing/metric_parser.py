@@ -16,7 +16,6 @@ class MetricParser(LineParser):
         self.rows = MetricRows()
 
     def finish(self) -> None:
-        """Add the steps and rates of all rows to the log."""
         self.rows.add_to(self.log)
 
 

@@ -104,7 +104,6 @@ class Recorder:
         self.collection_seconds = 0.0
 
     def segment(self, phase: str, start: float, end: float) -> None:
-        """Record a segment of the step from ``start`` to ``end``."""
         if self.begun is None:
             self.begin(start)
         self.segments.append((phase, start, end))
@@ -133,7 +132,6 @@ class Recorder:
             self.collecting = None
 
     def begin(self, moment: float) -> None:
-        """Begin a step at ``moment``."""
         self.begun = moment
         self.cpu_begun, self.delay_begun = time.process_time(), run_delay()
 
@@ -225,7 +223,6 @@ class Recorder:
             time.sleep(THREADS_END_SECONDS)
 
     def failed(self, kind: type, error: BaseException, trace: Any) -> None:
-        """Record the exception that ended the script."""
         self.hello()
         frames = traceback.extract_tb(trace)
         place = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
