@@ -187,6 +187,7 @@ def _rank_series(records: Sequence[StepRecord]) -> dict[int, tuple[float, ...]]:
     by_rank: dict[int, dict[int, StepRecord]] = {}
     for record in records:
         by_rank.setdefault(record.rank or 0, {})[record.index] = record
+    # Files of ranks may be truncated at different steps.
     common = set.intersection(*(set(own) for own in by_rank.values()))
     if not common:
         largest = max(by_rank, key=lambda rank: len(by_rank[rank]))
@@ -209,7 +210,7 @@ def _leading_warm_up(records: Sequence[StepRecord]) -> int:
     """Leading steps that the program itself marks as warm-up; 0 if all of them are."""
     first_rank = records[0].rank
     ordered = sorted((r for r in records if r.rank == first_rank), key=lambda r: r.index)
-    if all(step.warm_up for step in ordered):
+    if all(step.warm_up for step in ordered):  # nothing would be left to count
         return 0
     steps = 0
     for step in ordered:

@@ -32,6 +32,7 @@ class Breakdown:
         return max(0.0, self.busy.get(Phase.COMMUNICATE, 0.0) - self.exposed_communication_seconds)
 
 
+# Computation first: communication is exposed only while nothing computes.
 _PRECEDENCE = (
     Phase.FORWARD,
     Phase.BACKWARD,

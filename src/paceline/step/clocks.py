@@ -21,6 +21,7 @@ def align_clocks(step: Step) -> Step:
         for rank, own in ends.items():
             shared = own.keys() & ends[known].keys()
             if rank not in shift and shared:
+                # Median: single messages may end late on a rank that was not scheduled.
                 offset = statistics.median(ends[known][key] - own[key] for key in shared)
                 shift[rank] = shift[known] + offset
                 aligned.append(rank)

@@ -117,6 +117,7 @@ def _end_together(
         ends.append(_spread(occurrence.end for occurrence in group))
         lengths.append(min(occurrence.end - occurrence.start for occurrence in group))
     late, apart = statistics.median(starts), statistics.median(ends)
+    # Waiting is visible only if the arrivals differ by more than the noise of the clocks.
     if late > _LATE_SHARE * step_seconds and apart < TOGETHER * late:
         return True
     return communicates and apart <= max(

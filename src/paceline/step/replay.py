@@ -56,6 +56,7 @@ class Replay:
         for step in self.steps:
             for operation in step:
                 by_key.setdefault(operation.key, []).append(operation.seconds)
+        # Messages have rare, very long outliers, which would dominate a mean.
         self._usual = {
             key: statistics.median(values)
             if key[0] is Phase.COMMUNICATE
@@ -166,8 +167,10 @@ def _dependencies(
                     if other == lane:
                         continue
                     last = bisect_right(moments, start + near) - 1
+                    # Only a task that ended after the lane became free can have delayed this one.
                     if last >= 0 and moments[last] > free:
                         after[index].append(tasks[last])
+                    # A message is issued in the middle of a pass, such as a bucket in backward.
                     if step.tasks[index].phase is Phase.COMMUNICATE:
                         running = bisect_right(begun[other], start - near) - 1
                         at = ordered[other][running] if running >= 0 else None

@@ -172,6 +172,7 @@ def profile_steps(steps: Iterable[Step]) -> StepProfile | None:
         [backward[index] for index in kept],
     )
     computing = [{rank: _computing(parts) for rank, parts in step.items()} for step in seen]
+    # All ranks wait for the one that computes longest, so its times are those of the step.
     last = [max(own, key=lambda rank: own[rank]) for own in computing]
     critical = [step[rank] for step, rank in zip(seen, last, strict=True)]
     return StepProfile(
@@ -292,6 +293,7 @@ def _messages(step: Step) -> list[MessageProfile]:
     found = []
     ended = [0.0] * len(lanes)
     for matched in zip(*lanes, strict=True):
+        # A rank sends one message at a time: waiting for the previous one is not part of this.
         taken = [
             max(0.0, end - max(start, before))
             for (start, end, _), before in zip(matched, ended, strict=True)

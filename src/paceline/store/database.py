@@ -159,6 +159,7 @@ class Store:
         self._connection.execute(
             "INSERT INTO outcomes VALUES (?,?,?,?,?) ON CONFLICT (launch_id) DO UPDATE SET "
             "status = excluded.status, ended_at = excluded.ended_at, reason = excluded.reason, "
+            # Only an outcome that was assumed for a dead owner is replaced.
             "result = excluded.result WHERE outcomes.reason = ?",
             (*outcome_row(launch_id, outcome), OWNER_ENDED),
         )

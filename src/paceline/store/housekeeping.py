@@ -114,6 +114,7 @@ def delete_study(store: Store, name: str) -> int:
             connection.execute("DELETE FROM launches WHERE study = ?", (name,))
             connection.execute("DELETE FROM designs WHERE study = ?", (name,))
     for launch_id in ids:
+        # An id with a path separator in a damaged store must not delete files elsewhere.
         if isinstance(launch_id, str) and launch_id.isalnum():
             shutil.rmtree(store.path.parent / "launches" / launch_id, ignore_errors=True)
     return len(ids)

@@ -117,6 +117,7 @@ class CntkParser(LineParser):
         if actions > 1:
             log.warn(f"the log has {actions} train actions; their steps are concatenated")
         if self._sync_rates:
+            # Syncs have equal numbers of samples: the harmonic mean is total samples over time.
             log.rate(
                 len(self._sync_rates) / sum(1 / rate for rate in self._sync_rates),
                 "mean totalThroughput of the syncs",

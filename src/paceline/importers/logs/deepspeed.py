@@ -76,7 +76,7 @@ class DeepspeedParser(LineParser):
             log.rate(self._running_mean, "RunningAvgSamplesPerSec")
 
     def _set_phases(self) -> None:
-        kept = self._breakdowns[1:] or self._breakdowns
+        kept = self._breakdowns[1:] or self._breakdowns  # the first one includes start-up
         for timer, phase in _PHASES.items():
             values = [timers[timer] for _, timers, _ in kept if timer in timers]
             if values:

@@ -186,7 +186,7 @@ class MlperfParser(LineParser):
                 self._open[kind] = (time_ms, metadata)
             elif key == f"{kind}_stop" and kind in self._open:
                 begun, opening = self._open.pop(kind)
-                if kind == "epoch" and "block" in self._open:
+                if kind == "epoch" and "block" in self._open:  # part of the block's interval
                     continue
                 seconds = (time_ms - begun) * MILLISECOND
                 if 0 < seconds < 1e9 and len(self._counts.intervals) < 100_000:

@@ -58,7 +58,7 @@ class TorchtitanParser(LineParser):
         for index, rate, clock, rank in self._lines:
             step, before = last.get(rank, (0, None))
             last[rank] = (index, clock)
-            steps = index - step if index > step else 1
+            steps = index - step if index > step else 1  # a line covers the steps since the last
             if tokens is not None and rate is not None:
                 log.step(index, tokens / rate, steps, rank, warm_up=index == 1)
             elif clock is not None and before is not None and clock > before:

@@ -99,6 +99,7 @@ class _Reading:
             if event.name.startswith("NEGOTIATE_"):
                 tensor.ready_from = moment
             tensor.open.append((event.name, moment))
+        # During the negotiation, an event named after each rank marks that it is ready.
         elif event.phase == "X" and event.name.isdecimal() and len(event.name) < 8:
             tensor.last_rank = int(event.name)
             self.ranks[int(event.name)] += 1
@@ -119,6 +120,7 @@ class _Reading:
             return
         ready = start if tensor.ready_from is None else min(start, tensor.ready_from)
         exchange = TensorExchange(tensor.name, name, start, moment, ready, size, tensor.last_rank)
+        # Parameters are broadcast once, before the first step.
         step = -1 if name == "BROADCAST" else tensor.exchanges
         tensor.exchanges += name != "BROADCAST"
         tensor.ready_from = tensor.last_rank = None

@@ -116,6 +116,7 @@ class _Classifier:
             return Phase.INPUT
         if _inside(self._backward, moment, thread):
             return Phase.BACKWARD
+        # Between backward and the optimizer: gradient clipping, logging, the exchange of gradients.
         position = bisect_right(self._last_backward, step_end) - 1
         if position >= 0 and moment >= self._last_backward[position]:
             return Phase.OTHER
@@ -175,6 +176,7 @@ def _device_steps(
     spans: list[list[Span]] = [[] for _ in windows]
     main_stream = _busiest_stream(device)
     for activity in device:
+        # A GPU runs behind the host: a kernel belongs to the step that launched it.
         launch = host.launches.get(activity.correlation)
         moment = activity.start if launch is None else launch.start
         position = bisect_right(begins, moment) - 1

@@ -171,7 +171,7 @@ class LogBuilder:
         The result is checked against every printed rate.
         """
         self.ranks = self.ranks or self.printing_ranks
-        if self.tasks > 1:
+        if self.tasks > 1:  # a Slurm task may run several ranks: tasks are no ranks
             self.facts["srun_tasks"] = float(self.tasks)
             self.steps = [replace(step, rank=None) for step in slowest_of_each_step(self.steps)]
         if self.global_batch is None and self.batch_per_rank is not None and self.ranks:
@@ -183,6 +183,7 @@ class LogBuilder:
                 self.rate(self.global_batch / seconds, "global batch over the mean step")
             elif seconds:
                 self.rate(1 / seconds, "one over the mean step", RateUnit.STEPS)
+        # A rate that contradicts the step times shows that one of them was misread.
         outside = outside_all_steps(self._parsed())
         for message in (
             *disagreements(self._parsed(), self.printed, self.step_rounding_seconds),
