@@ -19,8 +19,8 @@ def test_a_recipe_explains_every_placeholder_of_its_command(name: str):
     assert set(placeholders(one.command)) == one.placeholders.keys()
     assert one.install
     assert one.comparable
-    assert one.tells
-    assert one.does_not_tell
+    assert one.log_contains
+    assert one.log_lacks
 
 
 def test_filling_a_template_in():

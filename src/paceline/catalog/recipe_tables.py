@@ -47,8 +47,8 @@ def _lines(recipe: ProgramRecipe, command: str, values: Mapping[str, str]) -> It
     for heading, items in (
         ("Install", recipe.install),
         ("Settings for a fair comparison", recipe.comparable),
-        ("The log contains", recipe.tells),
-        ("The log does not contain", recipe.does_not_tell),
+        ("The log contains", recipe.log_contains),
+        ("The log does not contain", recipe.log_lacks),
     ):
         yield f"\n{heading}"
         for item in items:

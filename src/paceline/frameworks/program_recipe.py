@@ -21,7 +21,7 @@ class ProgramRecipe:
 
     ``command`` is a template with placeholders in braces ({ranks}, {batch}, ...), ``log`` names
     the file to import afterwards. ``comparable`` lists the options that make results of two
-    programs comparable; ``tells`` and ``does_not_tell`` list what the log contains and lacks.
+    programs comparable; ``log_contains`` and ``log_lacks`` list the contents of the log.
     """
 
     name: Annotated[str, NOT_IN_FILE]
@@ -31,8 +31,8 @@ class ProgramRecipe:
     command: Annotated[str, Key(parse=_stripped)]
     log: str
     comparable: tuple[str, ...]
-    tells: tuple[str, ...]
-    does_not_tell: tuple[str, ...]
+    log_contains: tuple[str, ...]
+    log_lacks: tuple[str, ...]
     placeholders: Mapping[str, str]
 
 
