@@ -11,6 +11,7 @@ from typing import Any
 
 import paceline
 from paceline.predictor.prediction import Prediction
+from predictor_walkthrough import PAGE, with_section
 
 FILE = Path(__file__).parents[1] / "tests" / "predictor" / "golden_predictions.json"
 
@@ -49,6 +50,7 @@ def main() -> int:
         entry["expected"] = found
     FILE.write_text(json.dumps(entries, indent=1) + "\n", encoding="utf-8")
     print(f"{moved} of {len(entries)} predictions changed")
+    PAGE.write_text(with_section(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     return 0
 
 
