@@ -129,7 +129,7 @@ def _messages(step: ModelledStep, timeline: Timeline) -> str:
 def _corrections(timeline: Timeline) -> str:
     applied, costs = timeline.corrections, timeline.costs
     return (
-        "Effects fitted to published rows say for this job: computing takes\n"
+        "According to effects fitted to published rows, computing takes\n"
         f"{applied.modelled_factor:.5f} times the modelled time, messages are "
         f"{applied.step.bandwidth_factor:.5f} times as fast, and workers vary by\n"
         f"{applied.step.variation:.4f} of their time, so that the slowest of 16 takes "
