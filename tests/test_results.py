@@ -31,6 +31,8 @@ CALLS = {
     "framework_profiles": pl.framework_profiles,
     "import_launches": lambda: pl.import_launches(LOG, store="own.db"),
     "inspect": lambda: pl.inspect("resnet20"),
+    "installed_frameworks": pl.installed_frameworks,
+    "labs": pl.labs,
     "launches": lambda: pl.launches("mine", store="own.db"),
     "libraries": pl.libraries,
     "links": pl.links,
@@ -54,9 +56,11 @@ CALLS = {
     "write_report": lambda: pl.write_report("mine", store="own.db"),
     "Study": lambda: pl.Study.load("theirs", "own.db"),
 }
-RUNS = {"check_hosts", "calibrate_links", "demo", "measure", "noise_test", "rerun", "run"}
+RUNS = {"check_hosts", "calibrate_links", "create_lab", "demo", "install_frameworks", "measure"}
+RUNS |= {"noise_test", "rerun", "run", "verify_frameworks"}
 """Functions that start processes: their results are tested with their commands."""
-NO_RESULT = {"annotate", "capture", "delete_study", "record", "rename_study"}
+NO_RESULT = {"annotate", "capture", "delete_study", "record", "remove_frameworks", "remove_lab"}
+NO_RESULT |= {"rename_study", "use_framework"}
 
 
 @pytest.fixture(autouse=True)

@@ -25,8 +25,16 @@ if TYPE_CHECKING:
         recipes,
     )
     from paceline.explanation.api import explain, trace, utilisation
+    from paceline.frameworks.api import (
+        install_frameworks,
+        installed_frameworks,
+        remove_frameworks,
+        use_framework,
+        verify_frameworks,
+    )
     from paceline.hardware import Cluster
     from paceline.importers.api import import_launches, read_log
+    from paceline.lab.api import create_lab, labs, remove_lab
     from paceline.measurement.api import check_hosts, doctor, run
     from paceline.measurement.recording.record import record
     from paceline.predictor.api import bandwidth_for, predict, sweep, whatif
@@ -60,8 +68,11 @@ _HOMES = {
     "paceline.catalog.api": "clusters devices framework_profiles inspect libraries links models "
     "predictor_constants published_rows published_sources recipes",
     "paceline.explanation.api": "explain trace utilisation",
+    "paceline.frameworks.api": "install_frameworks installed_frameworks remove_frameworks "
+    "use_framework verify_frameworks",
     "paceline.hardware": "Cluster",
     "paceline.importers.api": "import_launches read_log",
+    "paceline.lab.api": "create_lab labs remove_lab",
     "paceline.measurement.api": "check_hosts doctor run",
     "paceline.measurement.recording.record": "record",
     "paceline.predictor.api": "bandwidth_for predict sweep whatif",
@@ -98,6 +109,7 @@ __all__ = [
     "check_hosts",
     "clusters",
     "compare",
+    "create_lab",
     "delete_study",
     "demo",
     "devices",
@@ -107,6 +119,9 @@ __all__ = [
     "framework_profiles",
     "import_launches",
     "inspect",
+    "install_frameworks",
+    "installed_frameworks",
+    "labs",
     "launches",
     "libraries",
     "links",
@@ -121,6 +136,8 @@ __all__ = [
     "read_log",
     "recipes",
     "record",
+    "remove_frameworks",
+    "remove_lab",
     "rename_study",
     "reproduce",
     "rerun",
@@ -129,8 +146,10 @@ __all__ = [
     "studies",
     "sweep",
     "trace",
+    "use_framework",
     "utilisation",
     "validate",
+    "verify_frameworks",
     "whatif",
     "write_report",
 ]

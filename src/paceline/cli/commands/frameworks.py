@@ -1,17 +1,11 @@
 """``paceline frameworks``: frameworks and their environments."""
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from paceline.cli.echo import echo
-from paceline.cli.output import emit_json, json_option, next_line, show
-
-if TYPE_CHECKING:
-    from paceline.frameworks.states import FrameworkState
-    from paceline.testing.contract import Result
+from paceline.cli.output import emit, json_option, next_line
 
 EXAMPLE = """
 \b
@@ -35,16 +29,11 @@ def command(context: click.Context, as_json: bool) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    from paceline.frameworks.states import framework_states
+    from paceline.frameworks.api import installed_frameworks
 
-    states = framework_states()
-    if as_json:
-        emit_json("frameworks", 2, {"frameworks": [asdict(one) for one in states]})
-        return
-    _print_states(states)
-    missing = [one.name for one in states if one.state == "not installed"]
-    verb = f"install {missing[0]}" if missing else "verify torch-ddp"
-    next_line(f"paceline frameworks {verb}", "paceline compare --help")
+    found = installed_frameworks()
+    verb = f"install {found.missing[0]}" if found.missing else "verify torch-ddp"
+    emit(found, as_json, f"paceline frameworks {verb}", "paceline measure --help")
 
 
 @command.command()
@@ -60,18 +49,11 @@ def install(names: tuple[str, ...], python: str | None) -> None:
     An interrupted installation continues where it stopped.
     """
     from paceline.cli.progress import study_progress
-    from paceline.frameworks.environments.environment_state import (
-        environment_state,
-        environments_root,
-    )
-    from paceline.frameworks.environments.install import install
-    from paceline.frameworks.framework_registry import environments_of
+    from paceline.frameworks.api import install_frameworks
+    from paceline.frameworks.environments.environment_state import environments_root
 
-    for spec in environments_of(names):
-        with study_progress(spec.name) as progress:
-            install(spec, progress.stage, python)
-        made = environment_state(spec)
-        echo(f"{spec.name}: {made.state}, {_gigabytes(made.size_bytes)} in {made.directory}")
+    with study_progress("install") as progress:
+        install_frameworks(names, python=python, on_stage=progress.stage, on_line=echo)
     echo(f"Environments are in {environments_root()}")
     next_line(f"paceline frameworks verify {' '.join(names)}")
 
@@ -90,27 +72,21 @@ def install(names: tuple[str, ...], python: str | None) -> None:
 def verify(names: tuple[str, ...], all_networks: bool, logs: Path | None, as_json: bool) -> None:
     """Run the contract tests of each framework: equal training, correct behaviour."""
     from paceline.cli.progress import study_progress
-    from paceline.testing.adapter_suite import CHECKS, QUICK
-    from paceline.testing.adapter_suite import verify as verified
+    from paceline.frameworks.api import verify_frameworks
 
-    checks = CHECKS if all_networks else QUICK
-    results: dict[str, list[Result]] = {name: [] for name in names}
-    for name, found in results.items():
-        with study_progress(name) as progress:
-            waiting = [*checks, "done"]
-            progress.stage(f"{name}: {waiting[0]}")
-            for result in verified(name, checks, logs):
-                found.append(result)
-                progress.stage(f"{name}: {waiting[len(found)]}")
-                if not as_json:
-                    _print_result(name, result)
-    failed = any(result.passed is False for found in results.values() for result in found)
+    with study_progress("verify") as progress:
+        found = verify_frameworks(
+            names,
+            all_networks=all_networks,
+            logs=logs,
+            on_stage=progress.stage,
+            on_line=(lambda line: None) if as_json else echo,
+        )
     if as_json:
-        rows = [{"name": name, "checks": list(map(asdict, r))} for name, r in results.items()]
-        emit_json("contract", 1, {"frameworks": rows})
-    elif not failed:
+        emit(found, as_json)
+    elif found.passed:
         next_line(f"paceline measure --framework {','.join(names)}")
-    if failed:
+    if not found.passed:
         raise click.exceptions.Exit(1)
 
 
@@ -118,12 +94,10 @@ def verify(names: tuple[str, ...], all_networks: bool, logs: Path | None, as_jso
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 def remove(names: tuple[str, ...]) -> None:
     """Delete the environment of each framework."""
-    from paceline.frameworks.environments.install import remove
-    from paceline.frameworks.framework_registry import environments_of
+    from paceline.frameworks.api import remove_frameworks
 
-    for spec in environments_of(names):
-        there = remove(spec)
-        echo(f"{spec.name}: {'removed' if there else 'was not installed'}")
+    for name, installed in remove_frameworks(names).items():
+        echo(f"{name}: {'removed' if installed else 'was not installed'}")
     next_line("paceline frameworks")
 
 
@@ -135,39 +109,14 @@ def remove(names: tuple[str, ...]) -> None:
 def use(name: str, interpreter: str | None, image: str | None, own: bool) -> None:
     """Run a framework in your own interpreter or container image."""
     from paceline.errors import InputError
-    from paceline.frameworks.command import run_in
-    from paceline.frameworks.environments.choice import EnvironmentChoice
-    from paceline.frameworks.framework_registry import framework
+    from paceline.frameworks.api import use_framework
 
     if own == bool(interpreter or image):
         raise InputError(
             "expected one of --interpreter, --image and --own",
             f"example: paceline frameworks use {name} --interpreter ~/env/bin/python",
         )
-    run_in(framework(name), None if own else EnvironmentChoice(interpreter, image))
+    use_framework(name, interpreter=interpreter, image=image)
     environment = interpreter or image or "Paceline's environment"
     echo(f"{name} runs in {environment}")
     next_line(f"paceline frameworks verify {name}")
-
-
-def _print_states(states: "list[FrameworkState]") -> None:
-    from paceline.render.table import Column, Table
-
-    table = Table(
-        columns=(Column("framework"), Column("environment"), Column("state"), Column("size")),
-        rows=tuple(
-            (one.name, one.environment or "-", one.state, _gigabytes(one.size_bytes))
-            for one in states
-        ),
-        note="Install an environment with 'paceline frameworks install NAME'.",
-    )
-    show([table])
-
-
-def _print_result(name: str, result: "Result") -> None:
-    verdict = {True: "passed", False: "FAILED", None: "not applicable"}[result.passed]
-    echo(f"{name}: {result.check}: {verdict} ({result.message})")
-
-
-def _gigabytes(size_bytes: float | None) -> str:
-    return "-" if size_bytes is None else f"{size_bytes / 1e9:.2f} GB"

@@ -1,16 +1,12 @@
 """``paceline lab``: virtual clusters on this machine."""
 
-import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from paceline.cli.echo import echo
 from paceline.cli.next_steps import next_line
-from paceline.cli.output import emit_json, json_option, show, warn
-
-if TYPE_CHECKING:
-    from paceline.lab import Lab
+from paceline.cli.output import emit, emit_json, json_option
 
 EXAMPLE = """
 \b
@@ -56,17 +52,14 @@ def command() -> None:
 @json_option
 def up(name: str, as_json: bool, **wanted: Any) -> None:
     """Create a lab; an existing lab of the same name is torn down first."""
-    from paceline.lab import LabSettings, lab_up
+    from paceline.lab.api import create_lab
 
-    made = lab_up(LabSettings.of({k: v for k, v in wanted.items() if v is not None}), name)
-    if as_json:
-        emit_json("lab", 1, {"labs": [_document(made)]})
-        return
-    echo(f"Lab {made.name}: {made.settings.description}")
-    warn(f"warning: {text}" for text in _lab_warnings(made))
-    topology = f"{min(2, made.settings.hosts)}x1"
+    made = create_lab(name=name, **wanted)
+    topology = f"{min(2, wanted['hosts'])}x1"
     launcher = "lab" if name == "lab" else f"lab --launcher-option name={name}"
-    next_line(
+    emit(
+        made,
+        as_json,
         f"paceline measure --launcher {launcher} --model resnet20 --batch 32 -j {topology}",
         "paceline lab status",
         "paceline lab down" if name == "lab" else f"paceline lab down --name {name}",
@@ -77,32 +70,11 @@ def up(name: str, as_json: bool, **wanted: Any) -> None:
 @json_option
 def status(as_json: bool) -> None:
     """List running labs with their settings and faults."""
-    from paceline.lab import known_labs
-    from paceline.render.table import Column, Table
+    from paceline.lab.api import labs
 
-    labs = known_labs()
-    if as_json:
-        emit_json("lab", 1, {"labs": [_document(lab) for lab in labs]})
-        return
-    if not labs:
-        echo("No lab is running.")
-        next_line("paceline lab up --hosts 4 --link 1gbit")
-        return
-    titles = ("lab", "settings", "delay by", "processes", "state")
-    rows = tuple(
-        (
-            lab.name,
-            lab.settings.description,
-            lab.record.delay_by or "none",
-            float(lab.processes()),
-            "; ".join(lab.faults()) or "up",
-        )
-        for lab in labs
-    )
-    show([Table(tuple(map(Column, titles)), rows)])
-    for lab in labs:
-        warn(f"warning: {lab.name}: {text}" for text in _lab_warnings(lab))
-    next_line("paceline lab down --all" if len(labs) > 1 else "paceline lab down")
+    found = labs()
+    down = "paceline lab down --all" if len(found.labs) > 1 else "paceline lab down"
+    emit(found, as_json, down if found.labs else "paceline lab up --hosts 4 --link 1gbit")
 
 
 @command.command()
@@ -111,32 +83,11 @@ def status(as_json: bool) -> None:
 @json_option
 def down(name: str, everything: bool, as_json: bool) -> None:
     """Tear down a lab: processes, namespaces, queues and control groups."""
-    from paceline.lab import lab_down
-    from paceline.lab.lab_record import recorded_names
+    from paceline.lab.api import remove_lab
 
-    names = recorded_names() if everything else [name]
-    ended = [each for each in names if lab_down(each)]
+    ended = remove_lab(None if everything else name)
     if as_json:
         emit_json("lab_down", 1, {"ended": ended})
         return
     echo(f"Removed: {', '.join(ended)}" if ended else "No lab to remove.")
     next_line("paceline lab up --hosts 4 --link 1gbit")
-
-
-def _lab_warnings(lab: "Lab") -> tuple[str, ...]:
-    return lab.settings.warnings(os.cpu_count() or 1)
-
-
-def _document(lab: "Lab") -> dict[str, Any]:
-    settings = lab.settings
-    return {
-        "name": lab.name,
-        "hosts": [{"name": host.name, "address": host.address} for host in lab.hosts],
-        "link_bytes_per_second": settings.link,
-        "delay_seconds": settings.delay,
-        "speed_cores": settings.speed,
-        "delayed_by": lab.record.delay_by,
-        "made_at": lab.record.made_at,
-        "faults": list(lab.faults()),
-        "doubts": list(_lab_warnings(lab)),
-    }
