@@ -249,6 +249,18 @@ def test_a_slow_last_stage_paces_the_pipeline():
     assert own.seconds()[0] == pytest.approx(69.0)
 
 
+def test_a_slow_first_chunk_of_interleaved_stages():
+    """4 stages, 2 chunks, 4 micro-batches; passes of 3 s, 6 s through the first chunk.
+
+    The last stage computes 4 x 6 s and waits 3 x 3 s while the pipeline fills and drains; the first
+    chunk adds its 3 s to each of the 4 micro-batches.
+    """
+    own = blocks((2, 4), (1, 2), (1, 2), 0.0, 4, 4, 2)
+    assert own.estimate()[0][0] == pytest.approx(45.0)
+    forward, backward = [one(2.0), *[one(1.0)] * 7], [one(4.0), *[one(2.0)] * 7]
+    assert uneven_seconds(forward, backward, one(0.0), 4, 4)[0] == pytest.approx(45.0)
+
+
 @pytest.mark.parametrize("micro_batches", [4, 20, 21, 24, 29, 60, 61, 200])
 @pytest.mark.parametrize("schedule", [GPIPE, ONE_F_ONE_B])
 def test_recurrence_of_many_rounds(micro_batches, schedule):

@@ -123,6 +123,8 @@ def test_why_of_another_plan():
     best = a_plan(1.0, {"network": 0.25, "idle": 0.1}, ideal=0.6)
     slower = a_plan(1.3, {"network": 0.5, "idle": 0.1, "input": 0.02}, ideal=0.63)
     assert _why(slower, best) == "network +250 ms, slower GEMMs +30.0 ms"
+    again = a_plan(1.3, {"network": 0.25, "recomputation": 0.3}, ideal=0.6)
+    assert _why(again, best) == "recomputation +300 ms", "a loss that the best does not have"
     same = a_plan(1.001, {"network": 0.251, "idle": 0.1}, ideal=0.6)
     assert _why(same, best) == "equally fast within 0.2 %"
     edge = a_plan(1.002, {"network": 0.252, "idle": 0.1}, ideal=0.6)
