@@ -326,6 +326,16 @@ def test_busiest_nic_of_parameter_servers(servers, colocated, busiest):
     assert found.seconds(0.0) == 0.0
 
 
+@pytest.mark.parametrize(
+    ("ranks", "colocated", "busiest"),
+    [(1, True, 0.0), (1, False, 1.0), (2, True, 0.5), (3, True, 2 / 3)],
+)
+def test_few_workers_of_parameter_servers(ranks, colocated, busiest):
+    """A lone worker with its own server sends nothing; each of two keeps its half."""
+    found = parameter_server_cost(Group(ranks, 1), SINGLE, a_library(SEND), colocated=colocated)
+    assert found.seconds_per_byte == pytest.approx(2 * busiest / 1e9)
+
+
 def test_servers_sum_what_they_receive():
     device = dataclasses.replace(DEVICE, memory_bandwidth=30e9)
     where = dataclasses.replace(SINGLE, device=device)
