@@ -237,6 +237,20 @@ def test_pipeline_of_three_stages(schedule, hops):
     assert float(found.memory.weights_bytes) == pytest.approx(2 * PARAMETERS / 3)
 
 
+@pytest.mark.parametrize(
+    "schedule", [PipelineSchedule.ONE_F_ONE_B, PipelineSchedule.ZERO_BUBBLE, PipelineSchedule.GPIPE]
+)
+def test_gradients_of_a_pipeline_are_sent_once(schedule):
+    """One message per stage, after the last micro-batch."""
+    plan = Plan(dp=2, pp=2, micro_batch=1, pipeline=schedule)
+    plan = replace(plan, synchronisation=synchronisation("one_message"))
+    found = predicted(plan, CLUSTER.shaped(1, 4), batch=4)
+    sent = [task for task in found.step.tasks if task.resource == "network"]
+    assert sorted(task.size_bytes for task in sent) == [GRADIENTS / 3, GRADIENTS * 2 / 3]
+    ends = [start + task.seconds for task, start in found.step.on("network")]
+    assert max(ends) > 0.9 * found.step_seconds - UPDATE
+
+
 @pytest.mark.parametrize(("last", "fullest"), [(1, 2), (3, 3)])
 def test_pipeline_stages_of_unequal_blocks(last, fullest):
     """Blocks that cost 1, 1, 1, 1 are cut 2 + 2; 1, 1, 1, 3 are cut 3 + 1."""

@@ -242,6 +242,17 @@ def test_closed_form_of_equal_stages(pp, micro_batches, chunks):
     assert estimate[0] == pytest.approx(3.0 * (micro_batches + (pp - 1) / chunks))
 
 
+@pytest.mark.parametrize(("hop", "unsure"), [(0.9, False), (1.2, True), (2.5, True)])
+def test_long_messages_need_the_recurrence(hop, unsure):
+    """Messages longer than 0.95 of the quickest pass (1 s) do not hide."""
+    own = blocks((1, 2), (1, 2), (1, 2), hop, 4, 8)
+    assert bool(own.estimate()[1][0]) == unsure
+    two = blocks((1, 2), (1, 2), (1, 2), hop, 2, 8)
+    assert bool(two.estimate()[1][0]) == unsure
+    large = blocks((1, 2), (1, 2), (1, 2), hop, 16, 8)
+    assert not large.estimate()[1][0], "too many passes"
+
+
 def test_a_slow_last_stage_paces_the_pipeline():
     """Fill to the last stage, all its passes, and drain: (p - 1) 3 + m 6."""
     own = blocks((1, 2), (1, 2), (2, 4), 0.0, 4, 10)

@@ -55,6 +55,15 @@ def test_timeline_of_some_replicas():
     assert step.tasks[4].seconds == 1.0
 
 
+def test_timeline_of_replicas_of_two_stages():
+    tasks = (
+        Task("a", Phase.FORWARD, "compute", 1.0, rank=0),
+        Task("b", Phase.FORWARD, "compute", 1.0, rank=1, after=(0,)),
+    )
+    found = schedule_ranks(tasks, np.ones((2, 2)))
+    assert [task.rank for task in found.step([1, 0]).tasks] == [0, 1, 2, 3]
+
+
 def test_factors_must_be_positive_and_one_per_device():
     for wrong in ([1.0], [1.0, 0.0], [1.0, np.nan], [1.0, -1.0]):
         with pytest.raises(InputError):

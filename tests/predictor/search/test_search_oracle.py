@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import paceline
 from paceline.errors import InputError
 from paceline.hardware import catalogue
 from paceline.predictor.framework_profiles import framework
@@ -17,7 +18,6 @@ from paceline.predictor.plan.plan_choices import PipelineSchedule
 from paceline.predictor.plan.sync_policy import synchronisation
 from paceline.predictor.predict import predict
 from paceline.predictor.search import PlanSearch
-from paceline.predictor.search.api import _search
 from paceline.predictor.search.search_space import Space, device_counts, divisors
 from paceline.predictor.uncertainty.step_corrections import NO_CORRECTIONS
 from paceline.workload import zoo
@@ -146,26 +146,46 @@ def test_gradients_of_pipelines_on_slow_links(policy):
             assert found.seconds[index] == pytest.approx(expected, rel=limit), plans[index]
 
 
+def test_stages_without_trained_weights():
+    """Only the last block and the head are trained: the first stages send no gradients."""
+    graph = zoo.build("gpt_h128_l4")
+    trained = ("blocks.3.", "head", "norm")
+    nodes = tuple(replace(n, frozen=not n.name.startswith(trained)) for n in graph.nodes)
+    workload = Workload(replace(graph, nodes=nodes), 1, 128, "bf16", "adam")
+    place = catalogue.cluster("dgx-a100").with_nodes(2)
+    search = PlanSearch(workload, place, 32, (), Plan())
+    found = search.run()
+    plans = [found.plan(index, search.like) for index in range(found.size)]
+    assert any(plan.chunks == 4 and plan.dp > 1 for plan in plans)
+    flat = [index for index, plan in enumerate(plans) if plan.pp == 1]
+    for index in np.random.default_rng(2).permutation(flat)[:10]:
+        expected = scheduled(search, plans[index]).step_seconds
+        assert found.seconds[index] == pytest.approx(expected, rel=1e-3), plans[index]
+
+
 @pytest.mark.parametrize(
-    ("nodes", "largest", "searched_nodes"), [(None, 4, ()), (2, 2, (2,)), ([2, 1], 2, (1, 2))]
+    ("nodes", "largest", "searched_nodes"), [(2, 2, (2,)), ([2, 1], 2, (1, 2))]
 )
 def test_numbers_of_nodes(nodes, largest, searched_nodes):
     place = catalogue.cluster("dgx-a100").with_nodes(4)
-    search = _search("gpt2", place, 64, nodes, None, {"seq": 128})
+    advised = paceline.advise(
+        "gpt_h128_l4", place, global_batch=64, nodes=nodes, seq=64, price=2.5, top=1
+    )
+    search = advised.search
     assert (search.cluster.nodes, search.nodes) == (largest, searched_nodes)
     assert search.global_batch == 64
     assert search.like.framework == "megatron-lm"
-    images = _search("resnet50", place, 64, nodes, 2.5, {})
-    assert images.like.framework is None
-    assert images.cluster.price_per_device_hour == 2.5
+    assert search.cluster.price_per_device_hour == 2.5
 
 
-def test_impossible_searches():
-    place = catalogue.cluster("dgx-a100")
-    for price in (0.0, -1.0, float("inf")):
-        with pytest.raises(InputError, match="price must be positive"):
-            _search("resnet50", place, 64, None, price, {})
-    with pytest.raises(InputError, match="needs --global-batch"):
-        _search("resnet50", place, None, None, None, {})
-    with pytest.raises(InputError, match="searches the plan"):
-        _search("resnet50", place, 64, None, None, {"tp": 2})
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"price": 0.0, "global_batch": 64}, "price must be positive"),
+        ({"price": float("inf"), "global_batch": 64}, "price must be positive"),
+        ({}, "needs --global-batch"),
+    ],
+)
+def test_impossible_searches(options, message):
+    with pytest.raises(InputError, match=message):
+        paceline.advise("resnet50", "dgx-a100", **options)

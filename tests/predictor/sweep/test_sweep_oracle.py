@@ -7,7 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from paceline.predictor.sweep import SweepComparison
+from paceline.hardware import catalogue
+from paceline.predictor.plan.plan import Plan
+from paceline.predictor.predict import predict
+from paceline.predictor.sweep import AXES, ModelParallelSweep, Points, SweepComparison
 from paceline.predictor.sweep.crossover import Crossing, crossings
 from paceline.predictor.sweep.sweep_tables import (
     crossing_lines,
@@ -18,6 +21,7 @@ from paceline.predictor.sweep.sweep_tables import (
     sweep_json,
     sweep_table,
 )
+from paceline.workload.workload import Workload
 
 
 def found(axis, values, first, second):
@@ -141,3 +145,17 @@ def test_json_csv_and_figure():
     assert [point[0] for point in figure.series[0].points] == BATCHES.tolist()
     # 16 x 3 samples in 2 s.
     assert sweep_figure(ONE).crossovers[0].y == pytest.approx(24.0)
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_model_parallelism_on_nodes_of_four(nodes):
+    """All devices of all nodes share each layer, and train the samples of all workers."""
+    place = catalogue.cluster("hkbu-v100-pcie").with_nodes(nodes)
+    sweep = ModelParallelSweep(Workload.of("vgg16", 8), place)
+    values = {**sweep.base, "nodes": float(nodes), "batch": 8.0}
+    point = Points(*(np.array([values[name]]) for name in AXES))
+    plan = Plan(tp=4 * nodes)
+    expected = predict(
+        Workload.of("vgg16", 8 * 4 * nodes), place, plan, corrections=sweep.job.corrections
+    )
+    assert sweep.at(point)[0] == pytest.approx(expected.step_seconds, rel=0.01)

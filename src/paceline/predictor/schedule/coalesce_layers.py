@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -83,10 +84,9 @@ def runs_between(messages: Sequence[Message], first: int, last: int) -> list[ran
     the backward of its run; the run before all of them, if any, sends nothing.
     """
     starts = [first + message.layers[-1] for message in reversed(messages)]
-    ends = [*starts[1:], last]
-    rest = [range(first, starts[0] if starts else last)]
-    runs = [range(*pair) for pair in zip(starts, ends, strict=True)]
-    return runs if len(rest[0]) == 0 else rest + runs
+    rest = range(first, starts[0] if starts else last)
+    runs = [range(*pair) for pair in pairwise([*starts, last])]
+    return [rest, *runs] if rest else runs
 
 
 def one_message_each(synchronisation: Synchronisation) -> Synchronisation:
