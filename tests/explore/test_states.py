@@ -10,10 +10,13 @@ import pytest
 import paceline as pl
 from paceline.errors import PacelineError
 from paceline.explore.answers import answer, job_of
+from paceline.explore.page import explorer_page
 from paceline.explore.panels import panel
 from paceline.explore.state import ExplorerState, state_of
 from paceline.explore.uploads import Uploads
 from paceline.predictor.search.api import Advised, advise
+from paceline.spec.job_options import JobOptions
+from paceline.spec.knob import knobs_of
 from paceline.workload import zoo
 
 
@@ -169,3 +172,32 @@ def test_the_best_plans_are_listed_fastest_first(monkeypatch):
 
 def test_defaults_are_a_state_themselves():
     assert state_of({}, {}) == ExplorerState()
+
+
+def test_the_form_has_a_field_for_every_option_that_opens_no_file():
+    page = explorer_page()
+    names = set(re.findall(r'name="([a-z_]+)"', page))
+    left_out = {"trace", "allreduce_curve", "input", "topology", "device", "scale"}
+    left_out |= {"global_batch", "dp"}
+    assert names >= set(knobs_of(JobOptions)) - left_out
+    assert not names & left_out
+
+
+@pytest.mark.parametrize(
+    ("choice", "keyword"),
+    [
+        ({"expert_imbalance": "1.5"}, {"expert_imbalance": 1.5}),
+        ({"fused_attention": "false"}, {"fused_attention": False}),
+        ({"bucket": "1MiB"}, {"bucket": "1MiB"}),
+        ({"cp_impl": "ring", "cp": "2"}, {"cp_impl": "ring", "cp": 2}),
+        ({"tp": ""}, {}),
+    ],
+)
+def test_fields_are_keywords(choice, keyword):
+    assert state_of(choice, {}).keywords() == keyword
+
+
+def test_measured_options_change_every_point_of_the_curve():
+    job = {"model": "resnet50", "nodes": 2, "batch": 32}
+    rows = answer(job_of(state_of({**job, "input_time": "9s"}, {}), {}))["rows"]
+    assert all(row["step_seconds"] >= 9 for row in rows)

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import gcd
+from math import gcd, prod
 from typing import Any, cast
 
 from paceline.analysis.configurations import LaunchGroup
@@ -34,7 +34,7 @@ from paceline.render.figures import (
 )
 from paceline.render.number_format import Ranged
 from paceline.spec.defaults import complete_job
-from paceline.spec.job_options import JobOptions
+from paceline.spec.job_options import JobOptions, MeasuredOptions
 from paceline.spec.jobs import check_job
 from paceline.spec.resolve_cluster import cluster_of
 from paceline.spec.resolve_plan import plan_of, program_of
@@ -59,36 +59,34 @@ class AskedJob:
     cluster: Cluster
 
     @cached_property
-    def words(self) -> dict[str, Any]:
+    def options(self) -> dict[str, Any]:
         """Keywords of `paceline.predict`, with the defaults that it selects for the state."""
-        asked = check_job({**self.state.words(), "nodes": self.state.nodes})
+        asked = check_job(self.state.keywords(nodes=self.state.nodes))
         chosen = dict(complete_job(self.model, self.cluster, asked).options)
         return {name: value for name, value in chosen.items() if name != "nodes"}
 
     @property
     def batch(self) -> int:
         """Samples per replica and step."""
-        return workload_of(self.model, 1, check_job(self.words)).batch
+        return workload_of(self.model, 1, check_job(self.options)).batch
 
     @property
     def replica(self) -> int:
         """Devices per replica."""
-        return int(self.words.get("tp", 1) * self.words.get("pp", 1))
+        return prod(self.options.get(name, 1) for name in ("tp", "pp", "cp"))
 
     def predicted(self, nodes: int) -> Prediction:
         """The prediction for ``nodes``."""
         if nodes == self.state.nodes:  # with a note about the selected defaults
-            return predict(self.model, self.state.cluster, **self._on(nodes, self.state.words()))
-        return predict(self.model, self.state.cluster, **self._on(nodes, self.words))
-
-    def _on(self, nodes: int, options: Mapping[str, Any]) -> JobOptions:
-        return cast(JobOptions, {**options, "nodes": nodes})
+            return predict(self.model, self.state.cluster, **self.state.keywords(nodes=nodes))
+        options = cast(JobOptions, {**self.options, "nodes": nodes})
+        return predict(self.model, self.state.cluster, **options)
 
 
 def job_of(state: ExplorerState, uploads: Mapping[str, Graph]) -> AskedJob:
     """The job of a state."""
     model = uploads.get(state.model, state.model)
-    cluster = cluster_of(state.cluster, check_job({**state.words(), "nodes": state.nodes}))
+    cluster = cluster_of(state.cluster, check_job(state.keywords(nodes=state.nodes)))
     return AskedJob(state, model, cluster)
 
 
@@ -138,13 +136,14 @@ def curve_rows(job: AskedJob, chosen: Prediction) -> list[dict[str, float]]:
 
 
 def _curve(job: AskedJob, counts: Sequence[int]) -> list[dict[str, float]]:
-    words = check_job(job.words)
-    plan = plan_of(None, job.cluster.with_nodes(2).devices, words)
-    if max(plan.tp, plan.pp, plan.cp, plan.ep) > 1:
+    options = check_job(job.options)
+    plan = plan_of(None, job.cluster.with_nodes(2).devices, options)
+    measured = options.keys() & (MeasuredOptions.__annotations__.keys() - {"tuning"})
+    if measured or max(plan.tp, plan.pp, plan.cp, plan.ep) > 1:
         raise InputError("scaling curves support data parallelism only", "predict each topology")
-    workload = workload_of(job.model, 1, words)
+    workload = workload_of(job.model, 1, options)
     per_node = job.cluster.devices_per_node
-    points = scaling_curve(workload, job.cluster, plan, counts, program_of(words))
+    points = scaling_curve(workload, job.cluster, plan, counts, program_of(options))
     rows = []
     for point in points:
         rate = workload.batch * point.nodes * per_node / point.step_seconds

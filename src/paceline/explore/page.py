@@ -6,15 +6,25 @@ from dataclasses import asdict
 from functools import cache
 from importlib import resources
 
-from paceline.explore.state import ExplorerState, choices
+from paceline.explore.form import form_html
+from paceline.explore.state import ExplorerState, form_knobs
+from paceline.hardware.catalogue import catalogue
 from paceline.render.html_page import hashed, package_text
+from paceline.workload import zoo
 
 
 def explorer_page(studies: Sequence[str] = ()) -> str:
     """The page with all names to select from; ``studies`` are those of the store."""
-    known = {**choices(), "studies": list(studies), "defaults": asdict(ExplorerState())}
+    fixed = {name: value for name, value in asdict(ExplorerState()).items() if name != "options"}
+    known = {
+        "models": zoo.names(),
+        "clusters": sorted(catalogue().clusters),
+        "studies": list(studies),
+        "defaults": {**fixed, **dict.fromkeys(form_knobs(), "")},
+    }
     text = own_template("explore.html")
     for mark, content in (
+        ("<!-- form -->", form_html()),
         ("/* style */", _style()),
         ("/* script */", _script()),
         ("/* choices */", json.dumps(known).replace("<", "\\u003c")),

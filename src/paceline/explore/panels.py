@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from paceline.predictor.search.api import advise
 from paceline.render.figures import draw, gantt_info
 from paceline.render.html_page import table_html
 from paceline.render.table import Column, Table
+from paceline.spec.job_options import JobLists, JobOptions
+from paceline.spec.knob import knobs_of
 
 SURFACE_POINTS = 24
 
@@ -24,9 +26,25 @@ def panel(name: str, job: AskedJob) -> dict[str, Any]:
 def _whatif(job: AskedJob) -> dict[str, Any]:
     from paceline.predictor.prediction_tables import whatif_table
 
-    found = whatif(job.model, job.state.cluster, nodes=job.state.nodes, **job.state.words())
+    found = whatif(job.model, job.state.cluster, **job.state.keywords(nodes=job.state.nodes))
     tables = [whatif_table(found.changes, kind) for kind in ("resource", "optimisation")]
     return {"html": "".join(map(table_html, tables))}
+
+
+def _fixed(job: AskedJob) -> dict[str, Any]:
+    """Options of workload and cluster, without those that the panel varies."""
+    known = knobs_of(JobOptions)
+    return {
+        name: value
+        for name, value in job.options.items()
+        if known[name].knob.group in ("Workload", "Cluster") and name not in ("batch", "nodes")
+    }
+
+
+def _searched(job: AskedJob) -> dict[str, Any]:
+    """As `_fixed`, with properties of the program that all plans share."""
+    shared = ("framework", "tuning", "fused_attention", "optimizer_state")
+    return {**_fixed(job), **{name: job.options[name] for name in shared if name in job.options}}
 
 
 def _timeline(job: AskedJob) -> dict[str, Any]:
@@ -38,13 +56,9 @@ def _plans(job: AskedJob) -> dict[str, Any]:
     from paceline.predictor.search.advice_tables import advice_table
 
     state = job.state
-    words = {
-        name: value
-        for name, value in job.words.items()
-        if name in ("seq", "precision", "link", "processes", "framework", "scale")
-    }
     whole = job.batch * max(1, job.cluster.devices // job.replica)
-    advised = advise(job.model, state.cluster, global_batch=whole, nodes=state.nodes, **words)
+    options = {"global_batch": whole, "nodes": state.nodes, **_searched(job)}
+    advised = advise(job.model, state.cluster, **cast(JobLists, options))
     best = sorted(advised.advice.best, key=lambda own: own.prediction.step_seconds)
     ordered = replace(advised.searches[0], advice=replace(advised.advice, best=tuple(best)))
     table = advice_table([ordered])
@@ -56,17 +70,12 @@ def _plans(job: AskedJob) -> dict[str, Any]:
 
 def _surface(job: AskedJob) -> dict[str, Any]:
     """Data against model parallelism over batch and link bandwidth."""
-    words = {
-        name: value
-        for name, value in job.words.items()
-        if name in ("seq", "precision", "link", "processes", "scale")
-    }
     link = job.cluster.require_network().known_bandwidth
     axes = {
         "link": list(link * np.geomspace(1 / 64, 16, SURFACE_POINTS)),
         "batch": sorted({int(b) for b in np.geomspace(1, 512, 14).round()}),
     }
-    found = sweep(job.model, job.state.cluster, axes, nodes=max(2, job.state.nodes), **words)
+    found = sweep(job.model, job.state.cluster, axes, nodes=max(2, job.state.nodes), **_fixed(job))
     ratio = found.seconds["mp"] / found.seconds["dp"]
     return {
         "x": [float(value) for value in found.axes["link"]],

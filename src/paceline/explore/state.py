@@ -1,132 +1,141 @@
 """The state of the page, validated: known names and bounded numbers only."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import partial
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from typing import Any, cast
 
 from paceline.errors import InputError
 from paceline.hardware.catalogue import catalogue
 from paceline.naming import look_up
+from paceline.spec.job_options import JobArguments, JobOptions
+from paceline.spec.knob import KnobField, arguments_of, knobs_of
 from paceline.workload import zoo
 
 LARGEST_COUNT = 65_536
 FACTOR_RANGE = (1 / 64, 64.0)
 UPLOADED = "upload:"
 """Prefix of the names of uploaded models."""
+_OPENS_FILES = {"trace", "allreduce_curve", "input"}
+_STATED_OTHERWISE = {"model", "cluster", "nodes", "topology", "device", "scale"}
+_WITHOUT_CURVE = {"global_batch", "dp"}
+"""Options that fix the number of replicas, which the page varies."""
 
 
 @dataclass(frozen=True)
 class ExplorerState:
-    """A job and cluster as options of `paceline predict`; empty or 0 means the default.
+    """A job and cluster; ``options`` are the keywords of `paceline.predict` that the form has.
 
     ``flops``, ``memory`` and ``link_rate`` are factors on the hardware's values.
     ``study`` names measured launches that are drawn over the prediction.
     """
 
     model: str = "resnet50"
-    batch: int = 0
-    seq: int = 0
-    precision: str = ""
     cluster: str = "dgx-1"
     nodes: int = 8
-    processes: int = 0
-    framework: str = ""
-    link: str = ""
-    tp: int = 1
-    pp: int = 1
-    zero: int = 0
-    recompute: str = "none"
-    tuning: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
     flops: float = 1.0
     memory: float = 1.0
     link_rate: float = 1.0
     study: str = ""
 
-    def words(self) -> dict[str, Any]:
-        """Keywords of `paceline.predict`, without model, cluster and nodes."""
-        scale = {"flops": self.flops, "memory": self.memory, "link": self.link_rate}
-        given: dict[str, Any] = {
-            "batch": self.batch or None,
-            "seq": self.seq or None,
-            "precision": self.precision or None,
-            "processes": self.processes or None,
-            "framework": self.framework or None,
-            "link": self.link or None,
-            "tuning": self.tuning or None,
-            "tp": self.tp,
-            "pp": self.pp,
-            "zero": self.zero,
-            "recompute": self.recompute,
-            "scale": {name: factor for name, factor in scale.items() if factor != 1.0},
-        }
-        defaults = {"tp": 1, "pp": 1, "zero": 0, "recompute": "none", "scale": {}}
-        return {
-            name: value
-            for name, value in given.items()
-            if value is not None and defaults.get(name) != value
-        }
+    def keywords(self, **further: Any) -> JobOptions:
+        """Keywords of `paceline.predict`, without model, cluster and nodes, and ``further``."""
+        factors = {"flops": self.flops, "memory": self.memory, "link": self.link_rate}
+        scale = {name: factor for name, factor in factors.items() if factor != 1.0}
+        scaled = {"scale": scale} if scale else {}
+        return cast(JobOptions, {**self.options, **scaled, **further})
 
     def command(self, per_node: int) -> list[str]:
         """The command with the same result, on ``per_node`` devices per node."""
         model = "FILE" if self.model.startswith(UPLOADED) else self.model
-        parts = ["paceline", "predict", "--model", model, "--cluster", self.cluster]
-        for name, value in self.words().items():
-            if name == "processes":
-                continue
-            text = ",".join(f"{k}={v:g}" for k, v in value.items()) if name == "scale" else value
-            parts += [f"--{name.replace('_', '-')}", str(text)]
-        return [*parts, "-j", f"{self.nodes}x{per_node}"]
+        options = {"model": model, "cluster": self.cluster, **self.keywords()}
+        options |= {"processes": None, "topology": f"{self.nodes}x{per_node}"}
+        return ["paceline", "predict", *arguments_of(JobArguments, options)]
+
+
+@cache
+def form_knobs() -> Mapping[str, KnobField]:
+    """The knobs of the form: those that open no file, one value each."""
+    left_out = _OPENS_FILES | _STATED_OTHERWISE | _WITHOUT_CURVE
+    return {
+        name: _bounded(knob)
+        for name, knob in knobs_of(JobArguments).items()
+        if name not in left_out
+    }
+
+
+def _bounded(knob: KnobField) -> KnobField:
+    """The knob with one value, and counts that the server computes quickly."""
+    limits = replace(knob.knob, several=False)
+    if knob.kind is int:
+        limits = replace(limits, high=min(limits.high or LARGEST_COUNT, LARGEST_COUNT))
+    return replace(knob, knob=limits)
+
+
+@cache
+def names_by_option() -> Mapping[str, list[str]]:
+    """All names to select from, by option."""
+    from paceline.predictor.comm.compression import CompressionKind
+    from paceline.predictor.framework_profiles import framework_names
+    from paceline.predictor.memory.memory_parts import OPTIMIZERS
+    from paceline.predictor.plan.plan_choices import Offload, Recompute
+    from paceline.predictor.plan.sync_policy import Policy
+    from paceline.workload.precision import PRECISIONS
+
+    links = catalogue().links.items()
+    return {
+        "link": sorted(name for name, link in links if link.scope == "inter"),
+        "intra_link": sorted(name for name, link in links if link.scope == "intra"),
+        "framework": sorted(framework_names()),
+        "precision": list(PRECISIONS),
+        "optimizer": list(OPTIMIZERS),
+        "recompute": [str(each) for each in Recompute],
+        "offload": [str(each) for each in Offload],
+        "overlap": [str(each) for each in Policy],
+        "compression": [str(each) for each in CompressionKind],
+        **{
+            name: [str(choice) for choice in knob.knob.choices]
+            for name, knob in form_knobs().items()
+            if knob.knob.choices
+        },
+    }
 
 
 def state_of(
     given: Mapping[str, Any], uploads: Mapping[str, Any], studies: Sequence[str] = ()
 ) -> ExplorerState:
     """A state from a browser's request; every value is looked up or bounded, no path is opened."""
-    checks = _checks(uploads, studies)
+    own = _checks(uploads, studies)
+    known = {**own, **form_knobs()}
     for name in given:
-        look_up("option", str(name), checks, f"use one of {', '.join(checks)}")
-    return ExplorerState(**{name: checks[name](value) for name, value in given.items()})
+        look_up("option", str(name), known, f"use one of {', '.join(known)}")
+    fixed = {name: own[name](value) for name, value in given.items() if name in own}
+    options = {
+        name: _option(form_knobs()[name], value)
+        for name, value in given.items()
+        if name not in own and value not in ("", None)
+    }
+    return ExplorerState(**fixed, options=options)
 
 
 def _checks(uploads: Mapping[str, Any], studies: Sequence[str]) -> dict[str, Callable[[Any], Any]]:
-    found: dict[str, Callable[[Any], Any]] = {
+    nodes = _bounded(knobs_of(JobArguments)["nodes"])
+    return {
         "model": lambda value: _model(value, uploads),
         "cluster": lambda value: _one_of("cluster", value, catalogue().clusters),
-        "link": lambda value: value and _one_of("link", value, choices()["links"]),
-        "framework": lambda value: value and _one_of("framework", value, choices()["frameworks"]),
-        "precision": lambda value: value and _one_of("precision", value, choices()["precisions"]),
-        "recompute": lambda value: _one_of("recompute", value, choices()["recompute"]),
-        "tuning": lambda value: value and _one_of("tuning", value, choices()["tuning"]),
+        "nodes": partial(_option, nodes),
         "study": lambda value: value and _one_of("study", value, studies),
-        "zero": lambda value: _whole("zero", value, 0, 3),
+        **{name: partial(_factor, name) for name in ("flops", "memory", "link_rate")},
     }
-    for each in fields(ExplorerState):
-        if each.type in (int, "int") and each.name not in found:
-            lowest = 0 if each.name in ("batch", "seq", "processes") else 1
-            found[each.name] = partial(_whole, each.name, low=lowest, high=LARGEST_COUNT)
-        elif each.type in (float, "float"):
-            found[each.name] = partial(_factor, each.name)
-    return found
 
 
-def choices() -> dict[str, list[str]]:
-    """All names to select from, by option."""
-    from paceline.predictor.framework_profiles import framework_names
-    from paceline.predictor.plan.plan_choices import Recompute
-    from paceline.predictor.uncertainty.covariates import Tuning
-    from paceline.workload.precision import PRECISIONS
-
-    known = catalogue()
-    return {
-        "models": zoo.names(),
-        "clusters": sorted(known.clusters),
-        "links": sorted(name for name, link in known.links.items() if link.scope == "inter"),
-        "frameworks": sorted(framework_names()),
-        "precisions": list(PRECISIONS),
-        "recompute": [str(each) for each in Recompute],
-        "tuning": [str(each) for each in Tuning],
-    }
+def _option(knob: KnobField, value: Any) -> Any:
+    if knob.name in names_by_option():
+        return _one_of(knob.name, value, names_by_option()[knob.name])
+    if knob.kind is bool:
+        return knob.check({"true": True, "false": False}.get(str(value).lower(), value))
+    return knob.read(value, knob.name) if isinstance(value, str) else knob.check(value)
 
 
 def _model(value: Any, uploads: Mapping[str, Any]) -> str:
@@ -143,14 +152,6 @@ def _one_of(what: str, value: Any, known: Any) -> str:
     table = dict.fromkeys(known)
     look_up(what, str(value), table, f"select one of the {len(table)} names in the list")
     return str(value)
-
-
-def _whole(name: str, value: Any, low: int, high: int) -> int:
-    if isinstance(value, str) and value.strip().isdigit() and len(value) < 10:
-        value = int(value)
-    if type(value) is not int or not low <= value <= high:
-        raise InputError(f"{name} must be an integer between {low} and {high} (got {value!r:.60})")
-    return value
 
 
 def _factor(name: str, value: Any) -> float:

@@ -19,11 +19,6 @@ const list = (id, names) => {
     byId(id).append(option);
   }
 };
-fill(form.precision, known.precisions, "default");
-fill(form.link, known.links, "network of the cluster");
-fill(form.framework, known.frameworks, "default");
-fill(form.recompute, known.recompute);
-fill(form.tuning, known.tuning, "default of the framework");
 fill(form.study, known.studies, "none");
 byId("measured").hidden = !known.studies.length;
 list("models", known.models);
@@ -43,7 +38,7 @@ const lead = (slider) => {
 };
 const put = (name, value) => {
   const field = fields.get(name);
-  const text = field.placeholder && Number(value) === 0 ? "" : String(value); // 0: the placeholder
+  const text = String(value);
   field.value = text;
   refused.delete(name);
   if (field.value !== text) refused.set(name, text);
@@ -55,7 +50,6 @@ const state = () => {
     let value = field.value.trim();
     if (refused.has(name)) value = refused.get(name);
     else if (field.type === "number" && value !== "") value = Number(value);
-    else if (field.placeholder) value = 0;
     if (value !== known.defaults[name]) found[name] = value;
   }
   return found;

@@ -12,7 +12,7 @@ from paceline.workload.precision import Precision
 
 Numbers = float | NDArray[np.float64]
 
-_STATE_BYTES = {
+OPTIMIZERS = {
     "sgd": 0,
     "momentum": 4,
     "sgd_momentum": 4,
@@ -22,6 +22,7 @@ _STATE_BYTES = {
     "adamw": 8,
     "lamb": 8,
 }
+"""Bytes of momenta per parameter."""
 _MASTER_BYTES = 4
 _SCALED_BLOCK = 256
 """8-bit values per 32-bit scale (bitsandbytes, torchao)."""
@@ -74,9 +75,9 @@ def optimizer_bytes_per_parameter(
     in bf16 12, in 8 bits about 10.
     """
     key = optimizer.strip().lower().replace("-", "_")
-    hint = f"one of {', '.join(_STATE_BYTES)}"
+    hint = f"one of {', '.join(OPTIMIZERS)}"
     master = _MASTER_BYTES if precision.weight_bytes < _MASTER_BYTES else 0
-    momenta = look_up("optimizer", key, _STATE_BYTES, hint)
+    momenta = look_up("optimizer", key, OPTIMIZERS, hint)
     if momenta == 0 and state is not OptimizerState.FP32:
         raise InputError(
             f"{optimizer} has no state to store as {state}",
