@@ -143,10 +143,10 @@ class WorkloadOptions(TypedDict, total=False):
     input: Annotated[str | Sequence[str] | None, INPUT]
     lora: Annotated[
         int | None,
-        _workload("Freeze the weights; train LoRA adapters of this rank.", low=1, high=65_536),
+        _workload("Rank of LoRA adapters; the weights are frozen.", low=1, high=65_536),
     ]
     qlora: Annotated[
-        bool | None, _workload("Like --lora, with 4-bit frozen weights [default rank: 16].")
+        bool | None, _workload("QLoRA: adapters on frozen 4-bit weights [default rank: 16].")
     ]
     optimizer: Annotated[
         str | None,
@@ -265,7 +265,10 @@ class PlanOptions(TypedDict, total=False):
     tp_overlap: Annotated[bool | None, _plan("Overlap tensor-parallel communication with GEMMs.")]
     fused_attention: Annotated[
         bool | None,
-        _plan("Fused attention; unfused attention writes its scores to memory.", negative=True),
+        _plan(
+            "Fused attention kernels; without them, attention writes its scores to memory.",
+            negative=True,
+        ),
     ]
     compression: Annotated[
         "str | Compression | None",
@@ -294,7 +297,7 @@ class MeasuredOptions(TypedDict, total=False):
     allreduce_curve: Annotated[
         "str | Path | CollectiveCurve | None",
         _measured(
-            "Measured all-reduce time by size: a file of 'probe --out', nccl-tests or OSU.",
+            "Measured all-reduce time by size: a file of 'calibrate --out', nccl-tests or OSU.",
             metavar="FILE",
         ),
     ]
