@@ -93,8 +93,8 @@ def test_next_lab_removes_the_rest_of_a_killed_one(lab_name):
         "import subprocess, sys, time\n"
         "from paceline.lab import *\n"
         f"lab = lab_up(LabSettings(2, 12.5e6, delay=0.001, speed={speed()}), '{lab_name}')\n"
-        "words = [*lab.hosts[0].enter(), 'sleep', '600']\n"
-        "print(subprocess.Popen(words, start_new_session=True).pid, flush=True)\n"
+        "command = [*lab.hosts[0].enter(), 'sleep', '600']\n"
+        "print(subprocess.Popen(command, start_new_session=True).pid, flush=True)\n"
         "time.sleep(600)\n"
     )
     for again in (lambda: lab_up(LabSettings(1), lab_name), lambda: None):

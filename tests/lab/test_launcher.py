@@ -48,8 +48,8 @@ def test_next_lab_removes_the_lab_of_a_killed_runner(tmp_path, lab_name):
     script = (
         "import sys\nfrom pathlib import Path\n"
         "from paceline.launch import LaunchRequest, LaunchSettings, launcher\n"
-        "words = (sys.executable, '-c', 'import os,time; print(os.getpid()); time.sleep(600)')\n"
-        f"request = LaunchRequest(lambda rank: words, Path({str(tmp_path)!r}), 600.0, nodes=2,\n"
+        "command = (sys.executable, '-c', 'import os,time; print(os.getpid()); time.sleep(600)')\n"
+        f"request = LaunchRequest(lambda rank: command, Path({str(tmp_path)!r}), 600.0, nodes=2,\n"
         "    on_event=lambda event: print('started', flush=True))\n"
         "launcher('lab', LaunchSettings(options={'delay': '1ms'})).launch(request)\n"
     )

@@ -13,7 +13,7 @@ def test_settings_are_read_as_people_write_them():
 
 
 @pytest.mark.parametrize(
-    ("values", "words"),
+    ("values", "message"),
     [
         ({"hosts": 0}, "(got 0)"),
         ({"hosts": 1000}, "(got 1000)"),
@@ -28,10 +28,10 @@ def test_settings_are_read_as_people_write_them():
         ({"hosts": 2, "speed": "quick"}, "'quick'"),
     ],
 )
-def test_unsupported_settings_are_rejected_with_a_hint(values, words):
+def test_unsupported_settings_are_rejected_with_a_hint(values, message):
     with pytest.raises(InputError) as caught:
         LabSettings.of(values)
-    assert words in caught.value.message.replace(",", "")
+    assert message in caught.value.message.replace(",", "")
     assert caught.value.hint
 
 

@@ -25,8 +25,8 @@ def test_each_lab_is_a_configuration_of_its_own(quick_framework, lab_name, tmp_p
     assert [one.status for one in launches] == [Status.FINISHED] * 2
     assert {one.environment["lab"] for one in launches} == {"100 Mbit/s", "1 Gbit/s, delay 1.00 ms"}
     assert launches[0].environment["hosts"] == ["198.18.0.1", "198.18.0.2"]
-    words = [group.description for group in grouped(launches)]
-    assert len(words) == 2 and any("lab of 100 Mbit/s" in one for one in words)
+    names = [group.description for group in grouped(launches)]
+    assert len(names) == 2 and any("lab of 100 Mbit/s" in one for one in names)
 
 
 @needs_lab

@@ -42,9 +42,9 @@ def test_a_host_that_is_slower_than_the_others_is_named(lab, tmp_path):
 
 def drop(lab, sender, receiver):
     """Drop all packets from one host to another."""
-    words = ("ip", "-n", lab.record.hosts[sender], "neigh", "replace")
+    command = ("ip", "-n", lab.record.hosts[sender], "neigh", "replace")
     to = (lab.hosts[receiver].address, "lladdr", "02:00:00:00:00:99", "dev", "eth0")
-    subprocess.run([*words, *to, "nud", "permanent"], check=True)
+    subprocess.run([*command, *to, "nud", "permanent"], check=True)
 
 
 def test_two_hosts_whose_traffic_is_dropped_are_named(lab, tmp_path, monkeypatch):
@@ -100,8 +100,8 @@ def test_dropped_traffic_is_reported_with_the_host(moment, lab, tmp_path):
     else:
         threading.Thread(target=drop_later, daemon=True).start()
     starter = launcher("lab", LaunchSettings(options={"name": lab.record.name}))
-    words = (sys.executable, "-c", TALKS)
-    ended = starter.launch(LaunchRequest(lambda rank: words, tmp_path, 12.0, nodes=2))
+    command = (sys.executable, "-c", TALKS)
+    ended = starter.launch(LaunchRequest(lambda rank: command, tmp_path, 12.0, nodes=2))
     assert ended.reason.startswith("timed out")
     assert list(ended.unanswered) == [lab.hosts[1].address]
     (peer,) = ended.unanswered[lab.hosts[1].address]
@@ -119,9 +119,9 @@ def test_a_host_that_dies_in_mid_launch_is_named(lab, tmp_path):
     thread = threading.Thread(target=kill, daemon=True)
     thread.start()
     script = f"import os, time; open('{tmp_path}/up-' + os.environ['RANK'], 'w'); time.sleep(600)"
-    words = (sys.executable, "-c", script)
+    command = (sys.executable, "-c", script)
     starter = launcher("lab", LaunchSettings(options={"name": lab.record.name}))
-    request = LaunchRequest(lambda rank: words, tmp_path, 60.0, nodes=3, peer_grace_seconds=1.0)
+    request = LaunchRequest(lambda rank: command, tmp_path, 60.0, nodes=3, peer_grace_seconds=1.0)
     ended = starter.launch(request)
     thread.join()
     assert ended.first_failed == 1

@@ -11,8 +11,10 @@ import pytest
 SCRIPT = Path(__file__).parents[2] / "script" / "slurm-up"
 
 
-def box(*words):
-    return subprocess.run([SCRIPT, *map(str, words)], capture_output=True, text=True, timeout=120)
+def box(*arguments):
+    return subprocess.run(
+        [SCRIPT, *map(str, arguments)], capture_output=True, text=True, timeout=120
+    )
 
 
 @contextmanager

@@ -50,8 +50,8 @@ class Daemon:
 def running_daemon(directory):
     port = free_port()
     for name in ("host", "user"):
-        words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / name)]
-        subprocess.run(words, check=True)
+        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / name)]
+        subprocess.run(command, check=True)
     key = " ".join((directory / "host.pub").read_text().split()[:2])
     (directory / "known").write_text("".join(f"[{host}]:{port} {key}\n" for host in HOSTS))
     fields = {"directory": directory, "port": port, "user": getpass.getuser()}
@@ -60,8 +60,8 @@ def running_daemon(directory):
     if os.getuid() == 0:
         Path("/run/sshd").mkdir(exist_ok=True)
     with (directory / "sshd.log").open("wb") as log:
-        words = [PROGRAM, "-D", "-e", "-f", str(directory / "daemon")]
-        process = subprocess.Popen(words, stdout=log, stderr=log)
+        command = [PROGRAM, "-D", "-e", "-f", str(directory / "daemon")]
+        process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
         _connect(("127.0.0.1", port), time.monotonic() + 20.0).close()
         yield Daemon(directory, port, process)

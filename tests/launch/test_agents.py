@@ -14,9 +14,9 @@ from paceline.testing.launcher_suite import CHECKS, LauncherBench, run_check
 
 
 def request_of(directory, script, **options):
-    words = (sys.executable, "-c", script)
+    command = (sys.executable, "-c", script)
     fields = {"timeout_seconds": 60.0, "nodes": 2, "processes": 1, **options}
-    return LaunchRequest(lambda rank: words, directory, **fields)
+    return LaunchRequest(lambda rank: command, directory, **fields)
 
 
 @pytest.mark.parametrize("check", CHECKS)

@@ -26,7 +26,7 @@ def program(directory, text):
     return path
 
 
-def words(directory, family, hosts=(), **options):
+def host_arguments(directory, family, hosts=(), **options):
     path = program(directory, VERSIONS[family])
     settings = LaunchSettings(hosts, {"mpiexec": str(path), **options})
     command = (sys.executable, "-c", "pass")
@@ -40,32 +40,41 @@ def test_mpi_family_is_detected_from_its_version(family, tmp_path):
 
 
 def test_host_arguments_of_open_mpi_4(tmp_path):
-    told = words(tmp_path, "Open MPI 4", ("far-a.invalid", "far-b.invalid"), interface="eth7")
-    assert "OMPI_ALLOW_RUN_AS_ROOT=1" in told
-    assert "-n 8 --bind-to none --host far-a.invalid:4,far-b.invalid:4 --map-by ppr:4:node" in told
-    assert f"--mca plm_rsh_agent {tmp_path}/remote-shell" in told
-    assert "--mca oob_tcp_if_include eth7" in told
+    arguments = host_arguments(
+        tmp_path, "Open MPI 4", ("far-a.invalid", "far-b.invalid"), interface="eth7"
+    )
+    assert "OMPI_ALLOW_RUN_AS_ROOT=1" in arguments
+    assert (
+        "-n 8 --bind-to none --host far-a.invalid:4,far-b.invalid:4 --map-by ppr:4:node"
+        in arguments
+    )
+    assert f"--mca plm_rsh_agent {tmp_path}/remote-shell" in arguments
+    assert "--mca oob_tcp_if_include eth7" in arguments
 
 
 def test_host_arguments_of_open_mpi_5(tmp_path):
-    told = words(tmp_path, "Open MPI 5", ("far-a.invalid", "far-b.invalid"), interface="eth7")
-    assert "--map-by ppr:4:node:OVERSUBSCRIBE" in told
-    assert f"--prtemca plm_ssh_agent {tmp_path}/remote-shell" in told
-    assert "--prtemca prte_if_include eth7" in told
+    arguments = host_arguments(
+        tmp_path, "Open MPI 5", ("far-a.invalid", "far-b.invalid"), interface="eth7"
+    )
+    assert "--map-by ppr:4:node:OVERSUBSCRIBE" in arguments
+    assert f"--prtemca plm_ssh_agent {tmp_path}/remote-shell" in arguments
+    assert "--prtemca prte_if_include eth7" in arguments
 
 
 def test_host_arguments_of_mpich(tmp_path):
-    told = words(tmp_path, "MPICH", ("far-a.invalid", "far-b.invalid"), key="/k", interface="eth7")
-    assert "-hosts far-a.invalid,far-b.invalid -ppn 4 -launcher ssh" in told
-    assert told.endswith("-iface eth7")
+    arguments = host_arguments(
+        tmp_path, "MPICH", ("far-a.invalid", "far-b.invalid"), key="/k", interface="eth7"
+    )
+    assert "-hosts far-a.invalid,far-b.invalid -ppn 4 -launcher ssh" in arguments
+    assert arguments.endswith("-iface eth7")
     assert "-i /k" in (tmp_path / "remote-shell").read_text()
 
 
 def test_a_host_that_mpi_cannot_reach_is_named(tmp_path):
     starter = launcher("mpiexec")
     log = "ssh: connect to host far-b.invalid port 22: No route to host\nORTE was unable to ..."
-    told = starter.failure_cause(LaunchRequest(lambda rank: (), tmp_path, 1.0), 0, log)
-    assert told == "host far-b.invalid: No route to host (check that it is up)"
+    arguments = starter.failure_cause(LaunchRequest(lambda rank: (), tmp_path, 1.0), 0, log)
+    assert arguments == "host far-b.invalid: No route to host (check that it is up)"
 
 
 def installed_mpi(config, wheel):

@@ -41,7 +41,7 @@ def test_a_requeued_job_is_another_attempt():
 
 
 @pytest.mark.parametrize(
-    ("variables", "words"),
+    ("variables", "message"),
     [
         ({}, "the rank is unknown"),
         (
@@ -54,6 +54,6 @@ def test_a_requeued_job_is_another_attempt():
         ({"JOB_COMPLETION_INDEX": "2"}, "JOB_COMPLETION_INDEX=2 is out of range"),
     ],
 )
-def test_environment_without_a_valid_rank_is_an_error(variables, words):
-    with pytest.raises(PlacementError, match=words):
+def test_environment_without_a_valid_rank_is_an_error(variables, message):
+    with pytest.raises(PlacementError, match=message):
         placement(variables, nodes=2, processes=4)

@@ -35,8 +35,8 @@ def slurm(**options):
 
 
 def request_in(directory):
-    words = (sys.executable, "-c", "pass")
-    return LaunchRequest(lambda rank: words, directory, 600.0, 2, 4, cores_per_rank=3)
+    command = (sys.executable, "-c", "pass")
+    return LaunchRequest(lambda rank: command, directory, 600.0, 2, 4, cores_per_rank=3)
 
 
 def test_batch_script_contains_the_options_of_the_site(tmp_path):
@@ -112,7 +112,7 @@ def test_missing_slurm_error_has_a_remedy(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("log", "words"),
+    ("log", "cause"),
     [
         ("sbatch: error: invalid partition specified: x\nsbatch: error: Batch job "
          "submission failed: Invalid partition name specified", "Slurm has no partition 'x'"),
@@ -126,5 +126,5 @@ def test_missing_slurm_error_has_a_remedy(tmp_path, monkeypatch):
         ("all is well", ""),
     ],
 )  # fmt: skip
-def test_slurm_errors_are_parsed(log, words):
-    assert slurm_failure_cause(log) == words
+def test_slurm_errors_are_parsed(log, cause):
+    assert slurm_failure_cause(log) == cause

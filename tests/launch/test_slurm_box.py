@@ -56,9 +56,9 @@ def test_an_array_of_prepared_launches_is_collected(slurm_box, tmp_path):
 
 
 def test_a_study_inside_an_allocation_runs_as_its_steps(slurm_box, tmp_path):
-    words = ["measure", "--model", "resnet20", "--batch", "2", "-j", "2x1", "--launches", "2"]
-    words += ["--steps", "2", "--launcher", "slurm", "--study", "inside", "--store", "s.db"]
-    command = ["salloc", "-N2", "-n2", sys.executable, "-m", "paceline", *words]
+    arguments = ["measure", "--model", "resnet20", "--batch", "2", "-j", "2x1", "--launches", "2"]
+    arguments += ["--steps", "2", "--launcher", "slurm", "--study", "inside", "--store", "s.db"]
+    command = ["salloc", "-N2", "-n2", sys.executable, "-m", "paceline", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     with Store(tmp_path / "s.db") as store:
@@ -83,10 +83,10 @@ def test_a_queue_without_end_is_left_in_time(slurm_box, tmp_path):
 
 def test_a_node_that_cannot_reach_rank_0_is_named_within_the_time(tmp_path_factory, tmp_path):
     """In a box of its own: traffic between two of its nodes is dropped."""
-    words = (sys.executable, "-c", "pass")
+    arguments = (sys.executable, "-c", "pass")
     with running_box(tmp_path_factory.mktemp("parted"), os.environ) as parted:
         assert box("drop", parted, "n2", "n1").returncode == 0
-        ended = launcher("slurm").launch(LaunchRequest(lambda rank: words, tmp_path, 30.0, 2))
+        ended = launcher("slurm").launch(LaunchRequest(lambda rank: arguments, tmp_path, 30.0, 2))
     assert ended.reason.startswith("host n2: cannot reach rank 0 at ")
     assert "host n1: rank 1 did not reach" in ended.reason
 
@@ -94,7 +94,7 @@ def test_a_node_that_cannot_reach_rank_0_is_named_within_the_time(tmp_path_facto
 def test_a_launch_whose_node_dies_begins_again_on_others(slurm_box, tmp_path):
     """The last test: a node of the box is dead after it."""
     script = "import time; print('here', flush=True); time.sleep(6)"
-    words = (sys.executable, "-c", script)
+    arguments = (sys.executable, "-c", script)
     killed = []
 
     def kill():
@@ -106,7 +106,7 @@ def test_a_launch_whose_node_dies_begins_again_on_others(slurm_box, tmp_path):
 
     thread = threading.Thread(target=kill, daemon=True)
     thread.start()
-    ended = launcher("slurm").launch(LaunchRequest(lambda rank: words, tmp_path, 120.0, 2))
+    ended = launcher("slurm").launch(LaunchRequest(lambda rank: arguments, tmp_path, 120.0, 2))
     thread.join()
     assert not ended.reason
     assert ended.restarts == 1

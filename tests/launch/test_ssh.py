@@ -34,9 +34,9 @@ def over(daemon, hosts=HOSTS, **options):
 
 
 def reason(starter, directory, **options):
-    words = (sys.executable, "-c", "pass")
+    command = (sys.executable, "-c", "pass")
     fields = {"timeout_seconds": 60.0, "nodes": 2, "peer_grace_seconds": 0.5, **options}
-    ended = starter.launch(LaunchRequest(lambda rank: words, directory, **fields))
+    ended = starter.launch(LaunchRequest(lambda rank: command, directory, **fields))
     assert ended.seconds < 60.0
     return ended.reason
 
@@ -167,11 +167,11 @@ def test_a_host_that_dies_in_mid_launch_is_named(tmp_path_factory, tmp_path):
         for process in psutil.Process(daemon.process.pid).children():
             process.kill()
 
-    words = (sys.executable, "-c", "import time; time.sleep(600)")
+    command = (sys.executable, "-c", "import time; time.sleep(600)")
     with running_daemon(tmp_path_factory.mktemp("sshd")) as daemon:
         thread = threading.Thread(target=kill, args=(daemon,), daemon=True)
         thread.start()
-        request = LaunchRequest(lambda rank: words, tmp_path, 60.0, 2, peer_grace_seconds=1.0)
+        request = LaunchRequest(lambda rank: command, tmp_path, 60.0, 2, peer_grace_seconds=1.0)
         ended = over(daemon).launch(request)
         thread.join()
     assert ended.reason.startswith("host 127.0.0.")
@@ -185,7 +185,7 @@ def test_missing_python_of_a_host_is_reported(daemon, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("log", "words"),
+    ("log", "cause"),
     [
         ("python3: can't open file '/d/agent': [Errno 2]", "host h: it does not see the directory"),
         ("Timeout, server b not responding.", "host b: it stopped answering"),
@@ -193,6 +193,6 @@ def test_missing_python_of_a_host_is_reported(daemon, tmp_path):
         ("something else", ""),
     ],
 )
-def test_ssh_errors_are_parsed(log, words):
-    assert ssh_failure_cause(log, "h").startswith(words)
-    assert bool(words) == bool(ssh_failure_cause(log, "h"))
+def test_ssh_errors_are_parsed(log, cause):
+    assert ssh_failure_cause(log, "h").startswith(cause)
+    assert bool(cause) == bool(ssh_failure_cause(log, "h"))

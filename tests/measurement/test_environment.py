@@ -23,8 +23,8 @@ def test_programs_that_a_repository_names_are_not_run(tmp_path, setting):
     touched, program = tmp_path / "touched", tmp_path / "program"
     program.write_text(f"#!/bin/sh\ntouch {touched}\n")
     program.chmod(0o755)
-    for words in (["init", "-q"], ["config", setting, str(program)]):
-        subprocess.run(["git", *words], check=True, cwd=tmp_path)
+    for arguments in (["init", "-q"], ["config", setting, str(program)]):
+        subprocess.run(["git", *arguments], check=True, cwd=tmp_path)
     (tmp_path / "file").write_text("x")
     identity = ["-c", "user.name=x", "-c", "user.email=x@x", "-c", "core.fsmonitor=false"]
     subprocess.run(["git", "add", "file"], check=True, cwd=tmp_path)

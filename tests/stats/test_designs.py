@@ -60,7 +60,7 @@ def test_a_latin_square_has_each_level_once_in_rows_and_columns(size):
 
 
 @pytest.mark.parametrize(
-    ("kind", "levels", "generators", "words"),
+    ("kind", "levels", "generators", "message"),
     [
         ("two-level", {"a": [1, 2, 3]}, [], "a has 3 levels, but this design needs two"),
         ("latin-square", {"a": [1, 2], "b": [1, 2]}, [], "needs three factors"),
@@ -73,6 +73,6 @@ def test_a_latin_square_has_each_level_once_in_rows_and_columns(size):
         ("full", {"a": list(range(1000)), "b": list(range(1000))}, [], "more than 100,000"),
     ],
 )
-def test_impossible_designs_are_refused(kind, levels, generators, words):
-    with pytest.raises((InputError, UnknownNameError), match=words):
+def test_impossible_designs_are_refused(kind, levels, generators, message):
+    with pytest.raises((InputError, UnknownNameError), match=message):
         design_points(kind, levels, generators)

@@ -81,8 +81,8 @@ def test_ids_may_be_shortened_until_they_are_ambiguous(store):
     for launch_id in ("abc1", "abd2"):
         store.start(a_launch(launch_id))
     assert store.launch("abd").id == "abd2"
-    for prefix, words in (("ab", "2 launches begin"), ("x", "no launch begins")):
-        with pytest.raises(StoreError, match=words):
+    for prefix, message in (("ab", "2 launches begin"), ("x", "no launch begins")):
+        with pytest.raises(StoreError, match=message):
             store.launch(prefix)
 
 
@@ -115,14 +115,14 @@ def newer(path):
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "message"),
     [(foreign, "another program"), (text, "not a Paceline store"), (newer, "schema version 99")],
 )
-def test_a_foreign_file_is_refused_and_left_as_it_was(tmp_path, make, words):
+def test_a_foreign_file_is_refused_and_left_as_it_was(tmp_path, make, message):
     path = tmp_path / "x.db"
     make(path)
     before = path.read_bytes()
-    with pytest.raises(StoreError, match=words) as caught:
+    with pytest.raises(StoreError, match=message) as caught:
         Store(path)
     assert caught.value.hint
     assert path.read_bytes() == before
@@ -132,13 +132,13 @@ def test_a_foreign_file_is_refused_and_left_as_it_was(tmp_path, make, words):
 def test_only_a_regular_file_is_a_store(tmp_path, monkeypatch, create):
     monkeypatch.chdir(tmp_path)
     os.mkfifo("pipe.db")
-    for name, words in {
+    for name, message in {
         "pipe.db": "it is a named pipe",
         "/dev/zero": "it is a device",
         ":memory:": "is not a file name",
         "file:x.db?mode=memory": "is not a file name",
     }.items():
-        with pytest.raises(StoreError, match=words):
+        with pytest.raises(StoreError, match=message):
             Store(Path(name), create=create)
     assert [path.name for path in tmp_path.iterdir()] == ["pipe.db"]
 

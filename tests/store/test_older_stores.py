@@ -62,8 +62,8 @@ def test_steps_and_layers_of_0_1_are_read(path_of_0_1):
 def test_commands_work_on_a_store_of_0_1(path_of_0_1, tmp_path, command, expected):
     with Store(path_of_0_1, create=False) as store:
         launch = store.launches("first")[0].id
-    words = command.format(launch=launch, directory=tmp_path).split()
-    result = CliRunner().invoke(cli, [*words, "--store", str(path_of_0_1)])
+    arguments = command.format(launch=launch, directory=tmp_path).split()
+    result = CliRunner().invoke(cli, [*arguments, "--store", str(path_of_0_1)])
     assert result.exit_code == 0, result.output
     assert expected in result.output
 

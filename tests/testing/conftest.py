@@ -16,8 +16,8 @@ CONTRACT = re.compile(r"test_a_framework_keeps_its_contract\[([\w-]+)\]")
 
 def pytest_terminal_summary(terminalreporter):
     lines = [
-        (words, _frameworks(terminalreporter.stats.get(outcome, [])))
-        for outcome, words in (
+        (heading, _frameworks(terminalreporter.stats.get(outcome, [])))
+        for outcome, heading in (
             ("passed", "contract kept"),
             ("failed", "contract broken"),
             ("skipped", "left, no time to build"),
@@ -26,9 +26,9 @@ def pytest_terminal_summary(terminalreporter):
     ]
     if any(names for _, names in lines):
         terminalreporter.section("frameworks")
-        for words, names in lines:
+        for heading, names in lines:
             if names:
-                terminalreporter.write_line(f"{words}: {', '.join(names)}")
+                terminalreporter.write_line(f"{heading}: {', '.join(names)}")
 
 
 def _frameworks(reports):

@@ -13,9 +13,9 @@ from paceline.testing.launcher_suite import CHECKS, LauncherBench, run_check
 
 MPIEXEC = """#!{python}
 import os, subprocess, sys
-words, count = sys.argv[3:], int(sys.argv[2])
+command, count = sys.argv[3:], int(sys.argv[2])
 ranks = [
-    subprocess.Popen(words, env={{**os.environ, "PMI_RANK": str(rank)}}) for rank in range(count)
+    subprocess.Popen(command, env={{**os.environ, "PMI_RANK": str(rank)}}) for rank in range(count)
 ]
 sys.exit(max(rank.wait() for rank in ranks))
 """

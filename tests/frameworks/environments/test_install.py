@@ -36,7 +36,7 @@ def plain(tmp_path, monkeypatch):
     return EnvironmentSpec("plain", "json", (PipStep(requirements),), disk_bytes=1e6)
 
 
-def quietly(words):
+def quietly(message):
     pass
 
 
@@ -69,8 +69,8 @@ def test_half_made_is_never_used_and_is_finished_later(plain, tmp_path):
     more.write_text("# nothing more\n")
     two = replace(plain, steps=(*plain.steps, PipStep(more)))
 
-    def interrupted(words):
-        if words.startswith("more"):
+    def interrupted(message):
+        if message.startswith("more"):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -106,16 +106,16 @@ def test_builds_with_variables_do_not_use_cached_wheels(plain, commands):
     built = PipStep(plain.steps[0].requirements, variables={"WITH_TENSORFLOW": "1"})
     with pytest.raises(EnvironmentUnusableError):
         install(replace(plain, steps=(*plain.steps, built)), quietly)
-    pip = [words for words in commands if "install" in words]
-    assert ["--no-cache-dir" in words for words in pip] == [False, True]
+    pip = [command for command in commands if "install" in command]
+    assert ["--no-cache-dir" in command for command in pip] == [False, True]
 
 
 def test_failed_import_repeats_the_last_step(plain, commands):
     for _ in range(2):
         with pytest.raises(EnvironmentUnusableError, match="no such module"):
             install(plain, quietly)
-    assert sum("install" in words for words in commands) == 2
-    assert sum("venv" in words for words in commands) == 1
+    assert sum("install" in command for command in commands) == 2
+    assert sum("venv" in command for command in commands) == 1
 
 
 @pytest.mark.slow

@@ -25,8 +25,8 @@ def test_a_program_runs_the_framework_s_functions_on_named_parameters():
     """A framework on text: each operation returns its arguments as a string."""
 
     def operation(node, values, own):
-        words = [*values, *(f"{short}={value}" for short, value in own.items())]
-        return f"{node['op']}({', '.join(words)})"
+        arguments = [*values, *(f"{short}={value}" for short, value in own.items())]
+        return f"{node['op']}({', '.join(arguments)})"
 
     net = NetworkBuilder("two")
     graph = net.build(net.activation("out", net.linear("fc", net.image(3, name="x"), 2)))

@@ -263,8 +263,8 @@ class TestWhatGoesWrong:
         code += "    while True: time.sleep(0.05); r.step()\n"
         store_path = tmp_path / "paceline.db"
         begin = ("-m", "paceline", "run", "--store", str(store_path), "--")
-        words = [sys.executable, *begin, sys.executable, "-c", code]
-        paceline = subprocess.Popen(words, start_new_session=True)
+        command = [sys.executable, *begin, sys.executable, "-c", code]
+        paceline = subprocess.Popen(command, start_new_session=True)
         deadline = time.monotonic() + 60.0
         launched = tmp_path / "launches"
         while time.monotonic() < deadline and not any(

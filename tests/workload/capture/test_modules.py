@@ -60,10 +60,10 @@ def test_dictionary_outputs_all_get_gradients():
 
 
 class TiedLanguageModel(nn.Module):
-    def __init__(self, words=50, width=12):
+    def __init__(self, tokens=50, width=12):
         super().__init__()
-        self.embedding = nn.Embedding(words, width)
-        self.head = nn.Linear(width, words, bias=False)
+        self.embedding = nn.Embedding(tokens, width)
+        self.head = nn.Linear(width, tokens, bias=False)
         self.head.weight = self.embedding.weight
 
     def forward(self, tokens):
@@ -300,11 +300,11 @@ class DecoderLayer(nn.Module):
 class CausalModel(nn.Module):
     """Keyword inputs, a loss when there are labels, an output object: the library's manner."""
 
-    def __init__(self, words=40, width=32, layers=2, heads=4, kv_heads=2):
+    def __init__(self, tokens=40, width=32, layers=2, heads=4, kv_heads=2):
         super().__init__()
-        self.embed_tokens = nn.Embedding(words, width)
+        self.embed_tokens = nn.Embedding(tokens, width)
         self.layers = nn.ModuleList(DecoderLayer(width, heads, kv_heads) for _ in range(layers))
-        self.lm_head = nn.Linear(width, words, bias=False)
+        self.lm_head = nn.Linear(width, tokens, bias=False)
 
     def forward(self, input_ids=None, labels=None, output_hidden_states=False):
         x, seen = self.embed_tokens(input_ids), []
