@@ -81,9 +81,9 @@ LINES = (
     "import log.txt",
     f"import log.txt --program {EVIL}",
     "validate --data data.csv",
-    "list --store store.db",
-    "show a1 --store store.db",
-    "show a2 --store store.db --json",
+    "study list --launches --store store.db",
+    "study show a1 --store store.db",
+    "study show a2 --store store.db --json",
     f"report s{EVIL} --store store.db",
     f"run --store out.db -- {EVIL}",
 )

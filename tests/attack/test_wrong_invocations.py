@@ -62,9 +62,11 @@ def called(monkeypatch, capsys):
     def call(line):
         monkeypatch.setattr(sys, "argv", ["paceline", *shlex.split(line)])
         capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return ended.value.code, capsys.readouterr().err
+        try:
+            code = main() or 0
+        except SystemExit as ended:
+            code = ended.code
+        return code, capsys.readouterr().err
 
     yield call
     for number, handler in handlers.items():
@@ -157,7 +159,7 @@ def test_a_launch_is_recorded_though_streams_are_closed(tmp_path):
 
 
 def test_a_name_that_is_too_long_is_one_line(folder, called):
-    for line in ("list --store {}", "import {}", "inspect {}.onnx", "measure --dry-run {}"):
+    for line in ("study list --store {}", "import {}", "inspect {}.onnx", "measure --dry-run {}"):
         code, said = called(line.format("A" * 5000))
         assert code == 2
         assert said.startswith("error: cannot ")
@@ -169,7 +171,7 @@ def test_a_file_in_a_directory_without_permission_is_one_line(called, monkeypatc
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
     monkeypatch.setattr(Path, "stat", stat)
-    for line in ("list --store a/s.db", "import a/x.log", "inspect a/x.onnx"):
+    for line in ("study list --store a/s.db", "import a/x.log", "inspect a/x.onnx"):
         code, said = called(line)
         assert code == 2
         assert said.startswith("error: cannot ")

@@ -21,7 +21,7 @@ def pytest_terminal_summary(terminalreporter):
             ("passed", "contract kept"),
             ("failed", "contract broken"),
             ("skipped", "left, no time to build"),
-            ("deselected", "left for other seeds and --frameworks"),
+            ("deselected", "run with --all or --frameworks"),
         )
     ]
     if any(names for _, names in lines):

@@ -237,8 +237,9 @@ class Store:
         )
 
     def launch(self, prefix: str) -> Launch:
-        """The one launch whose id begins with ``prefix``."""
-        found = list(self._read("WHERE substr(id, 1, ?) = ? LIMIT 100", (len(prefix), prefix)))
+        """The one launch whose id begins with ``prefix``; an empty prefix is no id."""
+        where, values = "WHERE substr(id, 1, ?) = ? LIMIT 100", (len(prefix), prefix)
+        found = list(self._read(where, values)) if prefix else []
         if len(found) != 1:
             problem = f"{len(found)} launches begin" if found else "no launch begins"
             raise StoreError(

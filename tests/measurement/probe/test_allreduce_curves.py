@@ -74,5 +74,5 @@ def test_prediction_uses_the_times_of_the_curve():
 
 
 def test_curve_without_a_topology_is_rejected():
-    with pytest.raises(InputError, match="needs a cluster"):
+    with pytest.raises(InputError, match="does not support allreduce_curve"):
         paceline.predict("vgg16", allreduce_curve=CURVE)
