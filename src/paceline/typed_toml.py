@@ -123,9 +123,10 @@ def _dataclass(
     hints: Mapping[str, str] = getattr(kind, "KEY_HINTS", {})
     found = fields_in(values, keys, path, problems, hints)
     arguments = {name: readers[name](value, at, problems) for name, (at, value) in found.items()}
-    meant = {nearest_key(key, keys) for key in values if (key,) not in keys}
-    for key, name in required.items():
-        if name not in arguments and name not in own and key not in meant:
+    missing = [key for key, name in required.items() if name not in arguments and name not in own]
+    meant = {nearest_key(key, keys) for key in values if (key,) not in keys} if missing else ()
+    for key in missing:
+        if key not in meant:
             where = f" in [{'.'.join(map(str, path))}]" if path else ""
             problems.add(path, f"missing key '{key}'{where}", f"add {key} = ...")
     if len(problems) > before:

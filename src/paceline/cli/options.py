@@ -1,17 +1,13 @@
 """Options shared by several commands."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from paceline.cli.help_sections import together
-from paceline.cli.knob_options import options_of
 from paceline.errors import InputError
-from paceline.spec.knob import knobs_of
-from paceline.spec.study_options import LAUNCHER, StudyOptions
 from paceline.topology import Topology, parse_topologies
 from paceline.units import parse_seconds
 from paceline.user_files import check_store_path
@@ -159,35 +155,6 @@ def workers_option(function: F) -> F:
         help="Worker processes, or the address of a running cluster: tcp://HOST:8786 (Dask), "
         "ray://HOST:10001 (Ray). Results are identical.",
     )(function)
-
-
-study_name_option = together(
-    click.option(
-        "--study",
-        "name",
-        metavar="NAME",
-        callback=study_name,
-        help="Name of the study [default: model and time].",
-    ),
-    section="Study",
-)
-
-
-def study_keywords(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The given options of a study, except the timeout, as keywords of `paceline.Study`."""
-    given = {name: value for name, value in options.items() if value is not None}
-    settings = {name: given[name] for name in knobs_of(StudyOptions) if name in given}
-    settings.pop("launch_seconds", None)
-    return {**settings, "name": options["name"], "store": options["store_path"]}
-
-
-launcher_options = options_of(StudyOptions, only=LAUNCHER)
-"""Launcher, its options and hosts."""
-
-
-def launcher_settings(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The `launcher_options` that were given, as keywords of `paceline.Study`."""
-    return {name: options[name] for name in LAUNCHER if options[name]}
 
 
 def parse_settings(texts: Sequence[str]) -> dict[str, str]:

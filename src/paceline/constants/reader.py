@@ -19,9 +19,10 @@ Strings with a unit (``"10us"``) are numbers; other strings, flags and lists are
 """
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from typing import Any
 
 from paceline import units
@@ -115,7 +116,7 @@ def _matching(
     """The numbers that match a pattern; a pattern without a match is an error."""
     found: list[str] = []
     for pattern in patterns:
-        fitting = [name for name in leaves if fnmatchcase(name, pattern)]
+        fitting = list(filter(re.compile(translate(pattern)).match, leaves))
         if not fitting:
             near = nearest(pattern, leaves, 1)
             hint = f"did you mean '{near[0]}'?" if near else "remove it"

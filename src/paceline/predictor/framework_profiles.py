@@ -5,7 +5,7 @@ Profiles are part of the framework manifests (`paceline.frameworks`), each numbe
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -133,32 +133,33 @@ def framework(name: str | FrameworkProfile) -> FrameworkProfile:
     path, separator, own_name = name.rpartition(":")
     if separator and path.endswith(".toml"):
         root = read_toml(Path(path))
-        return _find(own_name, _read(root.tables(), Problems(root)))
-    return _find(name, _profiles())
+        profiles = _read(root.tables(), Problems(root))
+        return profiles[_canonical(own_name, root.tables())]
+    return _shipped(_canonical(name, registry.profiles()))
 
 
 def framework_names() -> list[str]:
     """Every profile."""
-    return list(_profiles())
+    return list(registry.profiles())
 
 
-@lru_cache(maxsize=1)
-def _profiles() -> dict[str, FrameworkProfile]:
-    tables = registry.profiles()
-    return {
-        name: one
-        for name in tables
-        for one in _read({name: tables[name]}, Problems(tables[name])).values()
+@cache
+def _shipped(name: str) -> FrameworkProfile:
+    """A profile of a manifest; only those that are used are read."""
+    table = registry.profiles()[name]
+    return _read({name: table}, Problems(table))[name]
+
+
+def _canonical(name: str, tables: Mapping[str, TomlTable]) -> str:
+    """The name of a profile, from its name or alias."""
+    spellings = {
+        _fold(alias): own
+        for own, table in tables.items()
+        for alias in table.values.get("aliases", ())
     }
-
-
-def _find(name: str, profiles: Mapping[str, FrameworkProfile]) -> FrameworkProfile:
-    spellings: dict[str, FrameworkProfile] = {}
-    for profile in profiles.values():
-        spellings |= {_fold(alias): profile for alias in profile.aliases}
-    spellings |= {_fold(own): profile for own, profile in profiles.items()}
+    spellings |= {_fold(own): own for own in tables}
     if _fold(name) not in spellings:
-        hint = f"one of {', '.join(profiles)}"
+        hint = f"one of {', '.join(tables)}"
         raise unknown_name("framework", name, spellings, hint)
     return spellings[_fold(name)]
 

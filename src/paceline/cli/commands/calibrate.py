@@ -6,8 +6,9 @@ from typing import Any
 import click
 
 from paceline.cli.help_sections import SectionedCommand, together
+from paceline.cli.measuring_options import launcher_options, launcher_settings
 from paceline.cli.next_steps import next_line, same_job, with_store
-from paceline.cli.options import launcher_options, launcher_settings, out_option, store_option
+from paceline.cli.options import out_option, store_option
 from paceline.cli.output import emit, json_option
 from paceline.errors import InputError
 

@@ -10,15 +10,14 @@ from click.core import ParameterSource
 
 from paceline.cli.help_sections import SectionedCommand
 from paceline.cli.knob_options import options_of
-from paceline.cli.next_steps import command_line
-from paceline.cli.options import (
+from paceline.cli.measuring_options import (
     launcher_options,
     launcher_settings,
-    store_option,
     study_keywords,
     study_name_option,
-    timeout_seconds,
 )
+from paceline.cli.next_steps import command_line
+from paceline.cli.options import store_option, timeout_seconds
 from paceline.cli.output import emit, json_option
 from paceline.errors import InputError
 from paceline.spec.study_options import StudyOptions

@@ -10,15 +10,9 @@ from click.core import ParameterSource
 from paceline.cli.echo import echo
 from paceline.cli.help_sections import SectionedCommand
 from paceline.cli.knob_options import options_of
+from paceline.cli.measuring_options import launcher_settings, study_keywords, study_name_option
 from paceline.cli.next_steps import command_line, next_line, same_job
-from paceline.cli.options import (
-    IntegerRange,
-    figure_option,
-    launcher_settings,
-    store_option,
-    study_keywords,
-    study_name_option,
-)
+from paceline.cli.options import IntegerRange, figure_option, store_option
 from paceline.cli.output import emit, emit_json, json_option
 from paceline.errors import InputError
 from paceline.spec.study_options import FILE_ONLY, LAUNCHER, StudyOptions

@@ -6,13 +6,9 @@ from typing import Any
 import click
 
 from paceline.cli.knob_options import options_of
+from paceline.cli.measuring_options import launcher_settings
 from paceline.cli.next_steps import command_line
-from paceline.cli.options import (
-    IntegerRange,
-    launcher_settings,
-    store_option,
-    study_name,
-)
+from paceline.cli.options import IntegerRange, store_option, study_name
 from paceline.cli.output import emit, json_option
 from paceline.cli.stored_studies import STORED_STUDIES
 from paceline.spec.study_options import LAUNCHER, StudyOptions
