@@ -49,7 +49,8 @@ _AFTER_LIST = (("study", "show"), ("report",))
 
 
 @click.command(
-    epilog="\b\nExamples:\n  paceline study show resnet44-0147\n  paceline study show 19a3b"
+    short_help="List the launches of a study, or show one.",
+    epilog="\b\nExamples:\n  paceline study show resnet44-0147\n  paceline study show 19a3b",
 )
 @study_argument("subject", "STUDY|LAUNCH")
 @click.option("--last", type=IntegerRange(1), help="Number of newest launches [default: 40].")
@@ -182,7 +183,10 @@ def rerun(
         raise SystemExit(1)
 
 
-@click.command(epilog="\b\nExample:\n  paceline study export steps.parquet --table steps")
+@click.command(
+    short_help="Export launches as CSV or Parquet.",
+    epilog="\b\nExample:\n  paceline study export steps.parquet --table steps",
+)
 @click.argument("path", type=click.Path(path_type=Path, dir_okay=False))
 @click.option(
     "--table",

@@ -89,6 +89,8 @@ def warn_of_repeated(command: click.Command, arguments: Sequence[str]) -> None:
 
 def _unknown_option(error: NoSuchOption, context: click.Context, usual: str) -> tuple[str, str]:
     unknown = error.option_name.lstrip("-").replace("_", "-")
+    if context.command_path.endswith(" compare") and unknown.startswith("framework"):
+        return error.format_message(), "use 'paceline measure --framework NAME,NAME'"
     for name, others in _SYNONYMS.items():
         ours = f"-{name}" if len(name) == 1 else f"--{name}"
         if unknown in others and _has(context, ours):

@@ -98,7 +98,7 @@ def command(
                 store=store_path,
                 on_stage=progress.stage,
             )
-        run = same_job("measure", model="resnet44", topologies="1x1,1x2")
+        run = same_job("measure", model="resnet44", processes="1x1,1x2")
         emit(found, as_json, with_store(found.fit.next_runs[0].command) if found.fit else run)
         return
     if model is not None or probe is not None:

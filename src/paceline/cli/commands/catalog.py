@@ -50,7 +50,10 @@ _FILE = click.option(
 )
 
 
-@command.command(epilog="\b\nExample:\n  paceline catalog models llama")
+@command.command(
+    short_help="List the built-in models.",
+    epilog="\b\nExample:\n  paceline catalog models llama",
+)
 @click.argument("search", default="", metavar="[SEARCH]")
 @json_option
 def models(search: str, as_json: bool) -> None:
@@ -64,7 +67,10 @@ def models(search: str, as_json: bool) -> None:
     _show(models(search), as_json)
 
 
-@command.command(epilog="\b\nExample:\n  paceline catalog devices A100-80GB")
+@command.command(
+    short_help="List devices, or show one.",
+    epilog="\b\nExample:\n  paceline catalog devices A100-80GB",
+)
 @_NAME
 @_FILE
 @json_option
@@ -75,7 +81,10 @@ def devices(name: str | None, file: Path | None, as_json: bool) -> None:
     _show(devices(name, file=file), as_json)
 
 
-@command.command(epilog="\b\nExample:\n  paceline catalog links ib_edr_100g")
+@command.command(
+    short_help="List links, or show one.",
+    epilog="\b\nExample:\n  paceline catalog links ib_edr_100g",
+)
 @_NAME
 @_FILE
 @json_option
@@ -86,7 +95,10 @@ def links(name: str | None, file: Path | None, as_json: bool) -> None:
     _show(links(name, file=file), as_json)
 
 
-@command.command(epilog="\b\nExample:\n  paceline catalog clusters dgx-a100")
+@command.command(
+    short_help="List clusters, or show one.",
+    epilog="\b\nExample:\n  paceline catalog clusters dgx-a100",
+)
 @_NAME
 @_FILE
 @json_option
@@ -97,7 +109,10 @@ def clusters(name: str | None, file: Path | None, as_json: bool) -> None:
     _show(clusters(name, file=file), as_json)
 
 
-@command.command(epilog="\b\nExample:\n  paceline catalog libraries nccl")
+@command.command(
+    short_help="List communication libraries.",
+    epilog="\b\nExample:\n  paceline catalog libraries nccl",
+)
 @_NAME
 @json_option
 def libraries(name: str | None, as_json: bool) -> None:
@@ -107,7 +122,10 @@ def libraries(name: str | None, as_json: bool) -> None:
     _show(libraries(name), as_json)
 
 
-@command.command(epilog="\b\nExample:\n  paceline catalog frameworks torch-ddp")
+@command.command(
+    short_help="List frameworks as they are modelled.",
+    epilog="\b\nExample:\n  paceline catalog frameworks torch-ddp",
+)
 @_NAME
 @json_option
 def frameworks(name: str | None, as_json: bool) -> None:
@@ -120,7 +138,10 @@ def frameworks(name: str | None, as_json: bool) -> None:
     _show(framework_profiles(name), as_json)
 
 
-@command.command(epilog="\b\nExample:\n  paceline catalog constants kernels.matrix.ceiling")
+@command.command(
+    short_help="List the constants of the predictor.",
+    epilog="\b\nExample:\n  paceline catalog constants kernels.matrix.ceiling",
+)
 @_NAME
 @click.option(
     "--status",
@@ -139,7 +160,10 @@ def constants(name: str | None, status: str | None, as_json: bool) -> None:
     _show(predictor_constants(name, status=status), as_json)
 
 
-@command.command(epilog="\b\nExample:\n  paceline catalog recipes pydtnn --set ranks=2")
+@command.command(
+    short_help="Show how to run other programs.",
+    epilog="\b\nExample:\n  paceline catalog recipes pydtnn --set ranks=2",
+)
 @_NAME
 @click.option(
     "--set", "values", multiple=True, metavar="NAME=VALUE", help="Set a placeholder; repeatable."
@@ -156,7 +180,10 @@ def _filter(name: str, example: str) -> Callable[[Any], Any]:
     return click.option(f"--{name}", metavar="NAME", help=f"Select a {name}, such as {example}.")
 
 
-@command.command(epilog="\b\nExample:\n  paceline catalog publications --family hkbu --limit 5")
+@command.command(
+    short_help="List published measurements.",
+    epilog="\b\nExample:\n  paceline catalog publications --family hkbu --limit 5",
+)
 @_filter("family", "dlperf")
 @_filter("model", "resnet50_v1.5")
 @_filter("device", "v100_sxm2_16gb")

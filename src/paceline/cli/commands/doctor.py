@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from paceline.cli.help_sections import SectionedCommand
+from paceline.cli.help_sections import SectionedCommand, together
 from paceline.cli.knob_options import options_of
 from paceline.cli.measuring_options import (
     launcher_options,
@@ -36,7 +36,10 @@ Examples:
 
 
 @click.command(cls=SectionedCommand, epilog=EXAMPLE)
-@click.option("--noise", is_flag=True, help="Run an A/A test and report the false-positive rate.")
+@together(
+    click.option("--noise", is_flag=True, help="Run an A/A test, report the false-positive rate."),
+    section="A/A test",
+)
 @launcher_options
 @options_of(StudyOptions, only=NOISE_OPTIONS)
 @study_name_option

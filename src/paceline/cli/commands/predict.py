@@ -99,7 +99,7 @@ def command(
     elif here is None:
         next_line(same_job("whatif", **single_values(-1)))
     elif here.alone is None:
-        next_line(same_job("measure", instrument="none,layers"))
+        next_line(same_job("measure", instruments="none,layers"))
     else:
         next_line(same_job("calibrate"), same_job("explain", study=here.alone.first.study))
 
