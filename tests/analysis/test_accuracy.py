@@ -47,7 +47,7 @@ def trained(processes, accuracies, factors=()):
         )
 
 
-def test_pairs_of_one_seed_show_what_means_over_seeds_cannot():
+def test_pairs_with_one_seed_detect_smaller_differences():
     base = [0.90, 0.93, 0.96, 0.99]
     found = study_accuracy([*trained(1, base), *trained(2, [one - 0.001 for one in base])])
     (loss,) = found.losses
@@ -58,7 +58,7 @@ def test_pairs_of_one_seed_show_what_means_over_seeds_cannot():
     assert -0.01 < low < high < 0.01
 
 
-def test_a_loss_is_no_equivalence_and_is_told():
+def test_a_loss_of_accuracy_is_not_equivalent():
     lower = study_accuracy([*trained(1, [0.95, 0.96, 0.97]), *trained(2, [0.91, 0.92, 0.935])])
     assert lower.losses[0].verdict == "lower"
     noisy = study_accuracy([*trained(1, [0.95, 0.96, 0.97]), *trained(2, [0.99, 0.90, 0.97])])
@@ -75,7 +75,7 @@ def test_seeds_that_agree_to_the_last_sample_still_have_an_error():
     assert exact.tost_p_value(0.0005) > 0.05
 
 
-def test_the_time_to_a_target_has_no_mean_where_a_launch_did_not_get_there():
+def test_time_to_target_has_no_mean_if_a_launch_missed_it():
     launches = [*trained(1, [0.96, 0.97]), *trained(2, [0.96, 0.90])]
     alone, both = study_accuracy(launches, {"target": 0.95, "margin": 0.02}).groups
     assert alone.seconds_to_target.mean == 4.0
@@ -102,7 +102,7 @@ def test_launches_without_epochs_have_no_accuracy():
     assert study_accuracy([a_launch()]) is None
 
 
-def test_page_and_json_tell_the_same(tmp_path):
+def test_page_and_json_agree(tmp_path):
     with Store(tmp_path / "s.db", create=True) as store:
         keep(store, [*trained(1, [0.95, 0.96]), *trained(2, [0.95, 0.96])])
     analysis = Study.load("s", tmp_path / "s.db").analyse()

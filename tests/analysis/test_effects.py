@@ -58,7 +58,7 @@ def test_unequal_numbers_and_more_levels_have_an_analysis_of_variance():
     assert len(effects_tables(found)) == 1
 
 
-def test_a_study_that_varies_nothing_has_no_effects():
+def test_a_study_without_factors_has_no_effects():
     assert study_effects(launches(levels=((16,), (1,)))) is None
     assert study_effects([]) is None
 

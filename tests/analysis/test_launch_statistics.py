@@ -25,7 +25,7 @@ def finished(*ranks, cpu=None, **changes):
     return a_launch(world_size=len(ranks), outcome=outcome, **changes)
 
 
-def test_a_step_lasts_as_long_as_its_slowest_rank_and_warm_up_does_not_count():
+def test_a_step_is_its_slowest_rank_without_warm_up():
     launch = finished([9.0, 1.0, 2.0], [9.0, 3.0, 1.0])
     assert step_seconds(launch) == [3.0, 2.0]
     assert throughput(launch) == pytest.approx(128 / 2.5)
@@ -42,7 +42,7 @@ def test_one_launch_has_no_interval():
 
 
 @pytest.mark.parametrize("job", [{"command": ["python", "train.py"]}, {"recorded": True}])
-def test_ranks_of_a_script_that_are_late_in_turns_take_the_time_that_passed(job):
+def test_recorded_scripts_use_elapsed_time(job):
     """Each rank needs 8 s for four steps, so the job does; the slowest of each add up to 12 s."""
     ranks = ([9.0, 1.0, 3.0, 1.0, 3.0], [9.0, 3.0, 1.0, 3.0, 1.0])
     launch = finished(*ranks, job=job)
@@ -88,7 +88,7 @@ def test_a_warm_up_that_is_counted_causes_a_warning():
     assert warning.remedy == "set --warmup-steps 6"
 
 
-def test_a_level_that_changes_late_causes_a_warning():
+def test_a_late_change_of_level_causes_a_warning():
     launches = [finished([1.0] * 15 + [2.0] * 5)] * 3
     assert "unstable" in [warning.cause for warning in launch_warnings(launches)]
 

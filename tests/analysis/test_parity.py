@@ -23,7 +23,7 @@ def reached(name):
 
 
 @pytest.mark.parametrize("name", ["resnet20", *SMALL_NETWORKS])
-def test_updates_that_are_one_percent_off_are_told(name):
+def test_updates_that_are_one_percent_off_are_detected(name):
     graph = SMALL_NETWORKS[name]() if name in SMALL_NETWORKS else zoo.build(name)
     job = with_suited_rate(parity_job(graph))
     rate = job.optimiser.learning_rate
@@ -33,7 +33,7 @@ def test_updates_that_are_one_percent_off_are_told(name):
 
 
 @pytest.mark.parametrize("name", ["alexnet", "googlenet", "bert_base"])
-def test_a_network_without_dropout_is_the_same_otherwise(name):
+def test_removing_dropout_changes_nothing_else(name):
     graph = zoo.build(name)
     plain = Graph.from_json(without_dropout(graph.to_json()))
     kinds = [node.op.kind for node in graph.nodes]
@@ -43,7 +43,7 @@ def test_a_network_without_dropout_is_the_same_otherwise(name):
     assert plain.cost(2).training_flops == graph.cost(2).training_flops
 
 
-def test_dropout_after_dropout_goes_too():
+def test_consecutive_dropouts_are_removed():
     node = {"op": "dropout", "probability": 0.5}
     graph = {
         "nodes": [
@@ -57,12 +57,12 @@ def test_dropout_after_dropout_goes_too():
     assert [node["inputs"] for node in without_dropout(graph)["nodes"]] == [["x"], ["fc", "fc"]]
 
 
-def test_parity_of_long_sequences_is_seen_on_short_ones():
+def test_parity_uses_short_sequences():
     graph = zoo.build("gpt2")
     assert graph.sequence > PARITY_SEQUENCE == parity_job(graph).sequence
     assert parity_job(zoo.build("resnet20")).sequence is None
 
 
-def test_numpy_follows_what_it_can_and_what_is_not_too_large():
+def test_the_numpy_reference_has_limits():
     assert all(map(reached, ("alexnet", "vgg16", "googlenet", "gpt2", "bert_base", "lstm_ptb")))
     assert not any(map(reached, ("bert_large", "mixtral_8x7b", "gnmt_v2")))

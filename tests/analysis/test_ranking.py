@@ -36,7 +36,7 @@ def a_group(framework, *seconds):
 
 
 @given(VALUES, VALUES)
-def test_two_groups_are_told_no_sooner_than_by_students_test(first, second):
+def test_two_groups_equal_students_test(first, second):
     """It is that test of the logarithms where both vary alike, and more careful where not."""
     logs = [np.log(group) for group in (first, second)]
     if min(np.std(each) for each in logs) > 1e-3:
@@ -48,7 +48,7 @@ def test_two_groups_are_told_no_sooner_than_by_students_test(first, second):
 
 
 @given(st.lists(st.floats(0.0, 1.0), max_size=10))
-def test_correction_never_makes_a_chance_smaller_and_keeps_the_order(chances):
+def test_holm_never_decreases_p_values_and_keeps_their_order(chances):
     corrected = holm(chances)
     assert all(p <= c <= 1.0 for p, c in zip(chances, corrected, strict=True))
     order = sorted(range(len(chances)), key=lambda index: chances[index])
@@ -61,7 +61,7 @@ def test_holm_by_hand():
     )
 
 
-def test_faster_ones_come_first_and_equals_share_a_rank():
+def test_faster_frameworks_come_first_and_ties_share_a_rank():
     ranking = rank(
         [
             a_group("slow", 2.00, 2.01, 1.99, 2.02),
@@ -75,14 +75,14 @@ def test_faster_ones_come_first_and_equals_share_a_rank():
     assert ranking.tied_with("slow") == []
 
 
-def test_one_launch_tells_nothing():
+def test_one_launch_gives_no_test():
     ranking = rank([a_group("a", 1.0), a_group("b", 9.0)])
     assert math.isnan(ranking.pairs[0].p_value)
     assert not ranking.pairs[0].different
 
 
 @pytest.mark.parametrize("noise", [(0.05,) * 8, (0.03,) * 4 + (0.15,) * 4, (0.03,) * 7 + (0.2,)])
-def test_the_same_against_itself_is_seldom_different(noise):
+def test_false_positives_are_rare(noise):
     """An A/A comparison: about one in twenty rankings may call equals different."""
     random = np.random.default_rng(3)
     false = 0
@@ -92,7 +92,7 @@ def test_the_same_against_itself_is_seldom_different(noise):
     assert false <= 20
 
 
-def test_three_launches_of_eight_tell_what_is_twice_as_fast():
+def test_three_launches_of_eight_detect_a_factor_of_two():
     random = np.random.default_rng(3)
     groups = [np.exp(random.normal(0.0, 0.08, 3)) for _ in range(7)]
     chances = holm(pair_chances([2 * np.exp(random.normal(0.0, 0.08, 3)), *groups]))
@@ -100,12 +100,12 @@ def test_three_launches_of_eight_tell_what_is_twice_as_fast():
     assert min(chances[7:]) > SIGNIFICANCE
 
 
-def test_two_of_one_name_are_refused():
+def test_duplicate_names_are_rejected():
     with pytest.raises(InputError, match="the same name"):
         rank([a_group("a", 1.0), a_group("a", 2.0)])
 
 
-def test_of_many_that_are_tied_the_table_names_the_first():
+def test_the_table_names_the_first_of_many_ties():
     from paceline.analysis.ranking_tables import ranking_table
 
     equal = [a_group(f"f{number}", 1.0, 1.1, 0.9) for number in range(7)]

@@ -41,7 +41,7 @@ def noisy(mean, count, seed, noise=0.01):
         ([1.5], "inconclusive: too few launches"),
     ],
 )
-def test_a_change_is_told_from_noise(new, verdict):
+def test_a_change_is_distinguished_from_noise(new, verdict):
     (change,) = time_changes(study("a", noisy(1.0, 8, 1, noise=0.003)), study("b", new))
     assert change.verdict == verdict
     assert change.is_regression == (verdict == "slower")
@@ -82,7 +82,7 @@ def test_the_detectable_change_is_detected_in_eight_of_ten_cases(earlier):
     assert 0.72 <= np.mean(seen) <= 0.92
 
 
-def test_how_sessions_differed_before_counts_as_noise():
+def test_variance_between_sessions_counts_as_noise():
     base, new = study("a", noisy(1.0, 5, 1, 0.002)), study("b", noisy(1.03, 5, 2, 0.002))
     (alone,) = time_changes(base, new)
     assert alone.is_regression
@@ -105,12 +105,12 @@ def test_launches_that_are_not_normal_are_compared_by_ranks():
     assert change.is_regression
 
 
-def test_studies_without_a_configuration_in_common_are_refused():
+def test_studies_without_a_common_configuration_are_rejected():
     with pytest.raises(InputError, match="no configuration in common"):
         time_changes(study("a", [1.0]), study("b", [1.0], batch_per_rank=8))
 
 
-def test_equal_launches_cry_wolf_seldom_and_drifting_ones_often():
+def test_drift_raises_the_false_positive_rate():
     assert false_positive_rate(noisy(1.0, 200, 3), 4) < 0.12
     drift = [1.0 + 0.01 * number for number in range(40)]
     assert false_positive_rate(drift, 4) > 0.9

@@ -26,7 +26,7 @@ def launches(processes, mean, launch_noise, count=6, seconds=10.0, **changes):
     return made
 
 
-def test_variation_between_launches_asks_for_launches():
+def test_variance_between_launches_recommends_launches():
     (noisy,) = grouped(launches(2, 0.1, 0.1))
     found = variation_of(noisy)
     assert found.components.shares[0] > 0.9
@@ -36,7 +36,7 @@ def test_variation_between_launches_asks_for_launches():
     assert variation_of(quiet).components.shares[2] > 0.8
 
 
-def test_what_cannot_tell_is_left_out():
+def test_groups_without_information_are_omitted():
     assert variation_of(grouped(launches(1, 0.1, 0.1, count=1))[0]) is None
     assert variation_of(grouped(launches(1, 0.1, 0.1, seconds=None))[0]) is None
     assert statistics_tables([]) == []

@@ -42,7 +42,7 @@ def test_a_device_of_the_catalogue_takes_as_long_as_predicted():
     assert EmulatedDevice.of_job({"emulated": slow.for_job()}).step_seconds == slow.step_seconds
 
 
-def test_what_sleeping_cannot_keep_is_refused_with_the_scale_that_can_be():
+def test_too_short_steps_are_rejected_with_a_time_scale():
     with pytest.raises(InputError, match="an emulated step must take") as caught:
         DEVICE.slower(0.01).check()
     assert "--time-scale" in caught.value.hint
@@ -55,7 +55,7 @@ def test_what_sleeping_cannot_keep_is_refused_with_the_scale_that_can_be():
         emulated_job(job, DEVICE)
 
 
-def test_the_prediction_is_the_schedule_of_slept_layers_and_measured_messages():
+def test_emulated_predictions_use_layer_times_and_measured_messages():
     """One message after all of backward: nothing overlaps; with small buckets most does."""
     graph = traced_graph(TRACE)
     whole = predict_emulated(graph, DEVICE, 2, lambda size: size / 1e8, link=1e8, bucket_bytes=1e9)
@@ -79,7 +79,7 @@ def test_settings_of_a_study_name_device_scale_and_labs():
         list(StudySettings.of(emulate="v100", batch=256, labs=["speed=0.5"]).jobs())
 
 
-def test_emulated_launches_and_labs_are_no_evidence_of_this_machine():
+def test_emulated_launches_and_labs_are_not_evidence_for_this_machine():
     launch = study_launches("a study")[0]
     asleep = replace(launch, job={**launch.job, "emulated": DEVICE.for_job()})
     away = replace(launch, environment={**launch.environment, "lab": "1 Gbit/s"})
@@ -88,7 +88,7 @@ def test_emulated_launches_and_labs_are_no_evidence_of_this_machine():
 
 
 @pytest.mark.parametrize("network", ["resnet20", "alexnet", "gpt2-small"])
-def test_workers_shard_what_predictions_gather_at_a_time(network):
+def test_workers_shard_the_blocks_of_predictions(network):
     graph = zoo.build(network)
     job = Job(model=network, graph=graph.to_json(), batch_per_rank=1, framework="torch-fsdp")
     names = [node.name for node in graph.nodes]
@@ -96,7 +96,7 @@ def test_workers_shard_what_predictions_gather_at_a_time(network):
     assert job.for_worker()["blocks"] == [[names[i] for i in unit] for unit in units]
 
 
-def test_shards_over_gloo_take_a_whole_all_reduce_to_scatter_and_half_of_one_to_gather():
+def test_reduce_scatter_over_gloo_costs_an_all_reduce():
     """As PyTorch uses it, gloo sums a whole buffer and keeps a part of it."""
     prediction = predict_emulated(
         traced_graph(TRACE), DEVICE, 2, lambda size: size / 1e6, link=1e7, framework="torch-fsdp"

@@ -38,7 +38,7 @@ def test_layers_are_scaled_to_the_plain_step(launches):
     ) == pytest.approx(1.0 - 0.01)
 
 
-def test_sharing_and_waiting_come_from_ranks_that_did_not_talk(launches):
+def test_contention_and_jitter_come_from_launches_without_communication(launches):
     beside = measured_job(launches).evidence.colocation[2]
     assert beside.slowdown == pytest.approx(1.1)
     assert beside.slowdown * beside.slowest == pytest.approx(1.2)
@@ -127,14 +127,14 @@ def test_parts_of_a_step_explain_the_launch_that_timed_them(launches):
     assert explanation.instrumented_difference[0] == pytest.approx(0.05)
 
 
-def test_what_is_missing_for_an_explanation_is_said(launches):
+def test_missing_measurements_are_listed(launches):
     plain = [one for one in launches if one.instrument == "none" and one.synchronised]
     explanation = explain(plain)
     assert len(explanation.missing) == 2
     assert explanation.waterfall.unexplained_seconds == pytest.approx(0.25)
 
 
-def test_communication_that_no_launch_timed_is_predicted(launches, profile):
+def test_untimed_communication_is_predicted(launches, profile):
     untimed = [one for one in launches if one.instrument != "phases"]
     explanation = explain(untimed, profile=profile)
     (item,) = [i for i in explanation.waterfall.items if i.label == "exposed all-reduce"]
@@ -142,12 +142,12 @@ def test_communication_that_no_launch_timed_is_predicted(launches, profile):
     assert 0 < item.seconds < 12e6 / 2e8 + 1e-3
 
 
-def test_launches_of_another_framework_explain_nothing(launches):
+def test_launches_of_another_framework_are_not_used(launches):
     other = launch(9, [9.0, 9.0, 9.0], framework="homemade")
     assert explain([other, *launches]).alone.step.mean == pytest.approx(1.0)
 
 
-def test_without_a_single_process_what_is_seen_is_explained_and_the_rest_said(launches):
+def test_without_one_process_the_rest_is_listed_as_missing(launches):
     timed = [one for one in launches if one.instrument == "phases"]
     explanation = explain(timed)
     assert explanation.alone is None
@@ -164,7 +164,7 @@ def test_without_a_finished_launch_there_is_nothing_to_explain(launches):
     assert "with 1, 2" in caught.value.hint
 
 
-def test_an_unprobed_count_is_refused_with_what_to_run(launches, profile):
+def test_an_unprobed_count_is_rejected_with_a_command(launches, profile):
     with pytest.raises(InputError, match="3 processes") as caught:
         measured_job(launches).on_processes(3, profile)
     assert "calibrate --ranks 3" in caught.value.hint
@@ -191,7 +191,7 @@ def test_the_report_of_a_study_is_one_page_without_requests(launches, profile):
     assert "https://" not in page
 
 
-def test_a_report_of_failures_alone_still_renders():
+def test_a_report_of_failures_renders():
     failed = a_launch(outcome=Outcome(Status.FAILED, "2026", "rank 0 was killed by SIGKILL"))
     page = render(study_page(StudyAnalysis("s", [failed])))
     assert "rank 0 was killed by SIGKILL" in page
@@ -211,13 +211,13 @@ def test_the_batch_curve_is_the_line_through_the_measured_batches(profile):
     assert fit.compute.worst_residual == pytest.approx(0.0, abs=1e-9)
 
 
-def test_all_reduce_in_training_is_set_against_the_probe(launches, profile):
+def test_all_reduce_in_training_is_compared_with_the_probe(launches, profile):
     (in_situ,) = fit_machine(launches, profile).in_situ
     assert in_situ.ranks == 2
     assert in_situ.ratio_to_probe == pytest.approx(0.15 / (1e-4 + 12e6 / 2e8), rel=0.02)
 
 
-def test_the_next_run_is_what_is_missing_and_more_launches_narrow_the_interval(launches, profile):
+def test_the_next_run_adds_missing_evidence_or_narrows_the_interval(launches, profile):
     alone = [one for one in launches if one.world_size == 1 and one.instrument == "none"]
     fit = fit_machine(alone, profile)
     assert fit.half_width is None
@@ -244,6 +244,6 @@ def test_other_frameworks_and_threads_are_not_fitted_together(launches, profile)
     assert fit_machine([*launches, strange, threads], profile) == fit_machine(launches, profile)
 
 
-def test_nothing_to_fit_is_said():
+def test_nothing_to_fit_is_an_error():
     with pytest.raises(InputError, match="no finished launch"):
         fit_machine([], None)

@@ -11,21 +11,21 @@ def means(*kinds):
     return len(scores), typical, own
 
 
-def test_products_of_a_device_that_was_left_out():
+def test_gemms_of_a_held_out_device():
     count, typical, own = means("product")
     assert count == 4
     assert typical <= 0.12
     assert own <= 0.09
 
 
-def test_attention_of_a_device_that_was_left_out():
+def test_attention_of_a_held_out_device():
     count, typical, own = means("attention")
     assert count == 4
     assert typical <= 0.14
     assert own <= 0.12
 
 
-def test_collectives_of_a_device_that_was_left_out():
+def test_collectives_of_a_held_out_device():
     count, typical, own = means("collective")
     assert count == 3
     assert typical <= 0.12

@@ -12,7 +12,7 @@ def layouts(*ids):
     return [row for row in layout_table().measurements if row.configuration.id in wanted]
 
 
-def test_a_plan_whose_stages_cannot_be_filled_is_said_not_to_run():
+def test_a_plan_with_empty_stages_is_predicted_to_fail():
     # 16 layers on 16 stages, cut by cost: none is left for the last stage.
     (row,) = layouts(727)
     assert row.failed and row.configuration.pp == 16
@@ -20,7 +20,7 @@ def test_a_plan_whose_stages_cannot_be_filled_is_said_not_to_run():
     assert (score.ran_predicted, score.failed_predicted) == (1.0, 1.0)
 
 
-def test_peaks_without_tensor_parallelism_are_met():
+def test_peaks_without_tensor_parallelism_are_predicted():
     # Replicas on 8 and 16 devices, state whole and shared out, one sample and two.
     error = memory_error(layouts(1, 2, 3))
     assert abs(error.value) < 0.05
@@ -37,14 +37,14 @@ def test_memory_of_all_layouts_that_were_tried():
 
 
 @pytest.mark.slow
-def test_what_is_shipped_of_memory_is_what_its_fit_gives():
+def test_shipped_memory_constants_equal_the_fit():
     for name, value in fitted(measured_peaks(layout_table().measurements)).items():
         assert number(name) == pytest.approx(value)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["llama_h2048_l16", "llama_h4096_l32"])
-def test_peaks_of_one_model_are_met_by_what_was_fitted_to_the_other(model):
+def test_constants_of_one_model_predict_the_other(model):
     peaks = measured_peaks(layout_table().measurements)
     values = fitted([peak for peak in peaks if peak.model != model])
     found = ratios([peak for peak in peaks if peak.model == model], values)

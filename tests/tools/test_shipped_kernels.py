@@ -38,7 +38,7 @@ def test_the_constants_that_predict_are_those_fitted():
 
 
 @pytest.mark.parametrize("kind", ["product", "attention", "collective"])
-def test_what_is_fitted_is_what_predicts(kind):
+def test_fitted_constants_are_shipped(kind):
     """On a device whose switch sums nothing; memory bounds two of the smallest products."""
     curve, points = curves()[kind]
     own = next(each for each in points if each.device.name == "a100_sxm_80gb")
