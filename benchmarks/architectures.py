@@ -106,7 +106,7 @@ def _versions() -> dict[str, str]:
 
 
 def _write_networks(path: Path) -> dict[str, str]:
-    """Write a file with a function per network; the names with what they are."""
+    """Write a file with a function per network; return names and kinds."""
     lines, names = ["import torch"], {}
     if importlib.util.find_spec("torchvision"):
         for given in TORCHVISION.split():

@@ -56,12 +56,12 @@ class Block(nn.Module):
 
 
 class Decoder(nn.Module):
-    def __init__(self, words=32_000, width=4096, layers=32, heads=32, inner=11_008):
+    def __init__(self, vocabulary=32_000, width=4096, layers=32, heads=32, inner=11_008):
         super().__init__()
-        self.embedding = nn.Embedding(words, width)
+        self.embedding = nn.Embedding(vocabulary, width)
         self.blocks = nn.ModuleList(Block(width, heads, inner) for _ in range(layers))
         self.norm = nn.RMSNorm(width)
-        self.head = nn.Linear(width, words, bias=False)
+        self.head = nn.Linear(width, vocabulary, bias=False)
 
     def forward(self, tokens):
         x = self.embedding(tokens)

@@ -188,7 +188,7 @@ MODELS: dict[str, tuple[str, str, dict[str, Any], str]] = {
         "images",
     ),
 }
-"""Configuration class, model class, its sizes, and what it is fed with."""
+"""Configuration class, model class, sizes and inputs."""
 
 
 def names() -> list[str]:

@@ -217,7 +217,7 @@ def scheduling(repeats: int) -> dict[str, Any]:
 
 
 def advice() -> dict[str, Any]:
-    """The whole command in a process of its own."""
+    """The command in its own process."""
     words = "advise --model gpt3_175b --cluster dgx-a100 --nodes 64 --global-batch 1536"
     code = "from paceline.cli.main import main; main()"
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime

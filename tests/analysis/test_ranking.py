@@ -36,15 +36,15 @@ def a_group(framework, *seconds):
 
 
 @given(VALUES, VALUES)
-def test_two_groups_equal_students_test(first, second):
-    """It is that test of the logarithms where both vary alike, and more careful where not."""
+def test_two_groups_are_never_more_significant_than_in_students_test(first, second):
+    """It equals that test of logarithms for equal variances, and is more conservative otherwise."""
     logs = [np.log(group) for group in (first, second)]
     if min(np.std(each) for each in logs) > 1e-3:
         (chance,) = pair_chances([first, second])
         assert chance >= ttest_ind(*logs).pvalue * (1 - 1e-6)
-        (alike,) = pair_chances([first, [2 * value for value in first]])
+        (equal,) = pair_chances([first, [2 * value for value in first]])
         expected = ttest_ind(logs[0], logs[0] + np.log(2)).pvalue
-        assert alike == pytest.approx(expected, rel=1e-6, abs=1e-12)
+        assert equal == pytest.approx(expected, rel=1e-6, abs=1e-12)
 
 
 @given(st.lists(st.floats(0.0, 1.0), max_size=10))

@@ -21,7 +21,7 @@ MARGIN = 0.01
 """Default margin: smaller differences of accuracy count as equal."""
 
 EQUIVALENCE_CONFIDENCE = 1.0 - 2.0 * SIGNIFICANCE
-"""The interval of this level lies within the margin exactly if both one-sided tests reject."""
+"""The interval of this level is within the margin exactly if both one-sided tests reject."""
 
 
 @dataclass(frozen=True)

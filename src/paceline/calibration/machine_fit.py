@@ -267,7 +267,7 @@ def _next_runs(
     main: LaunchGroup,
     between: float,
 ) -> list[NextRun]:
-    """What is missing first, then what narrows predictions most."""
+    """Runs that add missing evidence first, then those that narrow the interval most."""
     base = _measure(main, main.first.batch_per_rank)
     count = len(main.launches)
     runs = []

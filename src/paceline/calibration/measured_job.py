@@ -2,7 +2,7 @@
 
 Layers, co-location and all-reduce come from launches and the probe; only their combination
 (overlap, jitter) and other networks are modelled. Synchronised launches of several processes are
-not used: they are what is predicted.
+not used, because they are predicted.
 """
 
 import math

@@ -11,7 +11,7 @@ from paceline.store import Launch
 
 @dataclass(frozen=True)
 class Comparison:
-    """One prediction and, where there is one, the measurement of the same configuration."""
+    """One prediction and the measurement of the same configuration, if there is one."""
 
     prediction: Prediction
     measured: LaunchGroup | None = None
@@ -40,7 +40,7 @@ class Comparison:
 
     @property
     def covered(self) -> bool | None:
-        """Whether the measured mean lies within the predicted interval."""
+        """Whether the measured mean is inside the predicted interval."""
         if self.measured is None:
             return None
         low, high = self.prediction.samples_per_second_interval
@@ -52,7 +52,7 @@ def compare_processes(
 ) -> list[Comparison]:
     """Each prediction with the plain synchronised launches of the job on as many processes.
 
-    Launches with a bucket of their own choice count only where there are no others.
+    Launches with a given bucket size count only if there are no others.
     """
     measured: dict[int, LaunchGroup] = {}
     for group in grouped(launches):

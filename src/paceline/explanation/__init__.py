@@ -1,1 +1,1 @@
-"""Where the time of a measured step goes, and which changes would shorten it."""
+"""Breakdown of measured steps by cause, findings and remedies."""

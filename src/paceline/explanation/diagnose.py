@@ -170,7 +170,7 @@ def _most_often_last(profile: StepProfile) -> str:
 
 
 def _messages(case: DiagnosisInput) -> Iterator[Diagnosis]:
-    """Findings about communication; together they cost what it adds to the step.
+    """Findings about communication; their costs sum to the time that it adds to the step.
 
     Times of the schedule are scaled to the measured ones; with oversubscribed cores to no more
     than copying gradients may add, since other programs delay messages there.

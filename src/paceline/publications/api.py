@@ -51,7 +51,7 @@ class ReproducedStudies(PublicResult):
         return f"studies {', '.join(one.reproduction.study.letter for one in self.studies)}"
 
     def parts(self) -> list[Part]:
-        """The figures of each study; or what was measured here, and a summary."""
+        """The figures of each study, or the local measurements, and a summary."""
         from paceline.publications.site.site_pages import answers, measured_table
 
         found = [one.reproduction for one in self.studies]

@@ -106,7 +106,7 @@ class MeasuredPart:
 class PublishedStudy:
     """A published study.
 
-    ``left_out`` lists what cannot be reproduced or compared, with reasons.
+    ``left_out`` lists parts that cannot be reproduced or compared, with reasons.
     """
 
     name: Annotated[str, NOT_IN_FILE]

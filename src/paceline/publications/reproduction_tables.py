@@ -15,7 +15,7 @@ _UNITS = {"seconds/epoch": "s per epoch", "minutes/epoch": "min per epoch"}
 
 
 def reproduction_parts(found: "Reproduction") -> list[str | Table]:
-    """A study: its question, a table for each figure, and what is not reproduced."""
+    """A study: its question, a table for each figure, and omitted parts."""
     study = found.study
     parts: list[str | Table] = [f"{study.letter}  {study.paper} ({study.name})", study.question]
     for figure in study.figures:

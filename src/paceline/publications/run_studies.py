@@ -31,7 +31,7 @@ def run_studies(
 
     ``names`` are names or letters of studies [all]. Launches are stored in ``store``; existing
     ones are not repeated, so the same call resumes after an interrupt. ``short`` makes fewer and
-    smaller launches. The results list what cannot run on this machine.
+    smaller launches. The results list parts that cannot run on this machine.
     """
     path = Path(store) if store is not None else default_store_path()
     studies = chosen_studies(names)

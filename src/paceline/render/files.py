@@ -18,7 +18,7 @@ def write_text(path: Path | str, text: str) -> Path:
 def write_bytes(path: Path | str, content: bytes) -> Path:
     """Write ``content`` to ``path`` in one move and return the path.
 
-    It goes to a temporary file in the same directory, is flushed to the disk and renamed over
+    The content is written to a temporary file in the same directory, flushed and renamed over
     ``path``: readers see the old file or the new one, even after a crash. Missing directories are
     created.
     """

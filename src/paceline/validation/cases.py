@@ -9,7 +9,7 @@ from paceline.validation.published_row import Configuration, PublishedRow
 
 
 class Mode(StrEnum):
-    """What the model predicts."""
+    """Task of the model."""
 
     BASELINE = "baseline"
     """Throughput of a row, given the measured baseline of its group."""

@@ -26,7 +26,7 @@ def measured_seconds(row: PublishedRow) -> float:
 
 
 def row_step(configuration: Configuration) -> ModelledStep:
-    """The modelled step of a row, nothing of it measured and nothing corrected; cached."""
+    """The modelled step of a row without measurements and corrections; cached."""
     return _modelled(configuration.unnamed)
 
 

@@ -131,7 +131,7 @@ def _timed(result: MeasuredResult) -> list[Explanation]:
 
 
 def _explained(analysis: StudyAnalysis, by_model: bool) -> Iterator[Section]:
-    """Where the time goes; for several networks in small figures that name each."""
+    """The explanation; for several networks in small figures titled with their names."""
     section = explanations_section(analysis)
     if section is None:
         return

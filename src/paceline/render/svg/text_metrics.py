@@ -3,7 +3,7 @@
 import unicodedata
 
 FONT_SIZE = 12.0
-"""Pixels; the size of all text in a drawing unless its class says otherwise."""
+"""Pixels; the size of all text in a drawing unless its class has another one."""
 
 _NARROW = frozenset("iljtfrI.,:;'|!()[]{}/\\ -·")
 _WIDE = frozenset("mwMW@%&—…∞")

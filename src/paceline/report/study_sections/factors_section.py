@@ -24,7 +24,7 @@ UNCONTROLLED = (
     "memory placement",
     "page cache",
 )
-"""Conditions that a study does not control; each launch records what is known of them."""
+"""Conditions that a study does not control; each launch records them as far as possible."""
 
 
 def factors_section(effects: StudyEffects) -> Section:
