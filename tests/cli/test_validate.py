@@ -45,7 +45,7 @@ def test_json_and_predictions_have_every_row(hkbu, tmp_path):
     predictions, scores = tmp_path / "p.csv", tmp_path / "s.json"
     run(validate, "--data", hkbu, "--predictions", predictions, "--json", scores)
     document = json.loads(scores.read_text())
-    assert document["schema"] == "paceline/validation/1"
+    assert document["schema"] == "paceline/validation/2"
     assert [mode["mode"] for mode in document["modes"]] == ["baseline", "cold", "layout"]
     with predictions.open() as file:
         lines = list(csv.DictReader(file))

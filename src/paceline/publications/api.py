@@ -31,7 +31,7 @@ def _ignore(_: object) -> None:
 class ReproducedStudies(PublicResult):
     """Published and predicted values of each study; ``index`` is the page of measured ones."""
 
-    schema: ClassVar[str] = "reproduce/1"
+    schema: ClassVar[str] = "reproduce/2"
     studies: tuple[ReproductionResult, ...]
     index: Path | None = None
 

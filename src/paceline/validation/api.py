@@ -32,7 +32,7 @@ _WIDTH = 100
 class Validation(PublicResult, Mapping[Mode, ModeSummary]):
     """Scores by mode; ``table`` has the rows read, and those that are not usable."""
 
-    schema: ClassVar[str] = "validation/1"
+    schema: ClassVar[str] = "validation/2"
     summaries: Mapping[Mode, ModeSummary]
     table: MeasurementTable
     hold_out: str
