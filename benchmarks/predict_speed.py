@@ -10,7 +10,9 @@
 4. The same step on 4096 workers that all differ. Target: <= 5 s.
 5. 'paceline advise' for GPT-3 175B on 64 DGX A100, start-up included. Target: <= 5 s.
 6. One 'predict' of GPT-3 175B on 512 A100 in 16 stages in a warm process, every plan once,
-   without its timeline and with it. Target: <= 5 ms without.
+   without its timeline and with it. Target: <= 3 ms without.
+7. One warm 'predict' of ResNet-50 under DDP and of Llama 3 8B under FSDP. Targets: 2 and 3 ms.
+8. 'paceline predict' in a new process, start-up included. Target: <= 250 ms of CPU.
 
 Wall and CPU seconds are both printed; on a busy machine only CPU seconds are meaningful.
 """
@@ -256,6 +258,44 @@ def one_answer() -> dict[str, Any]:
     return figures
 
 
+def warm_answers() -> dict[str, float]:
+    """Milliseconds of CPU of one prediction in a warm process; batches differ."""
+    resnet, llama = Workload.of("resnet50", 32), Workload.of("llama3_8b", 1, 8192, "bf16", "adam")
+    volta, hopper = (
+        catalogue.cluster("dgx-1").with_nodes(4),
+        catalogue.cluster("dgx-h100").with_nodes(8),
+    )
+    fsdp = Plan(dp=64, framework="torch-fsdp")
+    jobs: dict[str, Callable[[int], Any]] = {
+        "resnet50": lambda batch: predict(resnet.with_batch(batch), volta, Plan(dp=32)),
+        "llama3_8b": lambda batch: predict(llama.with_batch(batch), hopper, fsdp),
+    }
+    times: dict[str, list[float]] = {name: [] for name in jobs}
+    for batch in range(1, 41):
+        for name, ask in jobs.items():
+            times[name].append(timed(partial(ask, batch), 1)["cpu_seconds"])
+    figures = {name: 1e3 * statistics.median(own[5:]) for name, own in times.items()}
+    print("  " + ", ".join(f"{name} {own:.2f} ms" for name, own in figures.items()))
+    return figures
+
+
+def cold_answer(repeats: int) -> float:
+    """Milliseconds of CPU of the whole command in a process of its own."""
+    words = "predict --model resnet50 --cluster dgx-1 --batch 64"
+    code = "from paceline.cli.main import main; main()"
+    found = []
+    for _ in range(repeats + 1):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(
+            [sys.executable, "-c", code, *words.split()], check=True, capture_output=True
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    cpu = 1e3 * statistics.median(found[1:])
+    print(f"  predict: {cpu:.0f} ms of CPU, start-up included")
+    return cpu
+
+
 def main() -> None:
     """Run everything."""
     options = arguments(__doc__ or "").parse_args()
@@ -269,8 +309,12 @@ def main() -> None:
     figures["scheduling"] = scheduling(20 if options.quick else 200)
     print("advise (target 5 s)")
     figures["advise"] = advice()
-    print("one predict of gpt3_175b, pp 16 on 512 A100 (target 5 ms)")
+    print("one predict of gpt3_175b, pp 16 on 512 A100 (target 3 ms)")
     figures["one_answer"] = one_answer()
+    print("one predict of resnet50 under DDP (target 2 ms) and of llama3_8b under FSDP (3 ms)")
+    figures["warm_answers_milliseconds"] = warm_answers()
+    print("paceline predict in a new process (target 250 ms)")
+    figures["cold_answer_milliseconds"] = cold_answer(5)
     finish(figures, options.json)
 
 

@@ -28,22 +28,34 @@ _overrides: ContextVar[Mapping[str, float]] = ContextVar("overrides", default=_N
 @cache
 def shipped_constants() -> dict[str, Constant]:
     """Every constant that comes with the package, by name."""
-    return {
-        name: constant
-        for file in FILES
-        for name, constant in read_constants(_file(file), file).items()
-    }
+    return {name: constant for file in FILES for name, constant in _constants_of(file).items()}
 
 
 def constant(name: str) -> Constant:
     """The constant called ``name``, with overrides applied."""
-    found = look_up("constant", name, shipped_constants(), _HINT)
+    file = name.partition(".")[0]
+    found = _constants_of(file).get(name) if file in FILES else None
+    if found is None:
+        found = look_up("constant", name, shipped_constants(), _HINT)
     return replace(found, value=_overrides.get().get(name, found.value))
 
 
 def number(name: str) -> float:
-    """The value of a constant, in SI units."""
-    return constant(name).value
+    """The value of a constant, in SI units.
+
+    Reads only the file of the constant, without units and sources, because commands start faster.
+    Values with a unit in their text need the whole reader.
+    """
+    changed = _overrides.get().get(name)
+    if changed is not None:
+        return changed
+    file, *path = name.split(".")
+    found: Any = _file(file).values if file in FILES else None
+    for key in path:
+        found = found.get(key) if isinstance(found, dict) else None
+    is_number = isinstance(found, int | float) and not isinstance(found, bool)
+    is_plain = is_number and path[0] not in HEADINGS
+    return float(found) if is_plain else constant(name).value
 
 
 def numbers_of(file: str) -> TomlTable:
@@ -80,6 +92,11 @@ def built_from_constants(build: Callable[[], T]) -> Callable[[], T]:
         return kept(frozenset(_overrides.get().items()))
 
     return current
+
+
+@cache
+def _constants_of(file: str) -> dict[str, Constant]:
+    return read_constants(_file(file), file)
 
 
 @cache

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from paceline.predictor.schedule.array_schedule import ArraySchedule
 from paceline.predictor.schedule.ddp_step import schedule_ddp
 from paceline.predictor.schedule.fsdp_step import schedule_fsdp, schedule_zero12
 from paceline.predictor.schedule.number_schedule import NumberSchedule
@@ -55,6 +54,8 @@ class DeviceStep:
 
     def array_seconds(self) -> Seconds:
         """Durations of the step over all configurations."""
+        from paceline.predictor.schedule.array_schedule import ArraySchedule
+
         clocks = ArraySchedule(self.costs.interference)
         self.schedule_on(clocks)
         return clocks.seconds
