@@ -80,5 +80,5 @@ def test_impossible_numbers_are_refused():
         check_recomputation(replace(FULL, recompute_every=13), WORKLOAD.graph)
     with pytest.raises(InputError, match="at least 1"):
         replace(FULL, recompute_every=0)
-    with pytest.raises(InputError, match="does not support recompute_every"):
+    with pytest.raises(InputError, match="do not model recompute_every"):
         PlanSearch(WORKLOAD, CLUSTER, 64, like=replace(FULL, recompute_every=2))

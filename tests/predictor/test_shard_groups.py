@@ -154,5 +154,5 @@ def test_advice_tries_groups_of_a_node():
     (found,) = [own for own in variations(search, [WHOLE]) if own.plan.shard_copies > 1]
     assert found.plan.shard_group == 8
     assert found.seconds == predict(WORKLOAD, CLUSTER, IN_NODES).step_seconds
-    with pytest.raises(InputError, match="does not support shard_group"):
+    with pytest.raises(InputError, match="do not model shard_group"):
         replace(search, like=replace(search.like, shard_group=8, dp=8))
