@@ -96,7 +96,7 @@ def test_a_prefix_and_a_status_select_constants():
 def test_a_constant_has_its_source_and_its_effect():
     shown = catalog("constants", "kernels.matrix.ceiling")
     assert "kernels.matrix.ceiling = 1.075 fraction" in shown
-    assert "1,600 products" in shown
+    assert "1,600 GEMMs" in shown
     assert "gpt3_175b" in shown
     (found,) = entries("constants", "kernels.matrix.ceiling")
     assert (found["value"], found["status"], found["factor"]) == (1.075, "fitted", 1.1)

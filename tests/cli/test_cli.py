@@ -1,4 +1,4 @@
-"""The command line as a person meets it: help, mistakes, and what is left behind."""
+"""The command line in a process: help, errors, and files left behind."""
 
 import json
 import subprocess
@@ -88,7 +88,7 @@ def test_a_mistake_is_one_line_with_a_hint(arguments, message, hint, tmp_path):
     assert not list(tmp_path.glob("*.csv"))
 
 
-def test_a_missing_torch_is_said_before_anything_is_written(tmp_path):
+def test_a_missing_torch_is_an_error_before_anything_is_written(tmp_path):
     environment = {"PACELINE_TORCH_PYTHON": "/nowhere/python", "PATH": "/usr/bin:/bin"}
     answer = paceline("measure", env=environment)
     assert answer.returncode == 2
@@ -107,7 +107,7 @@ def recorded(tmp_path):
     return path
 
 
-def test_list_and_show_tell_the_same_as_json(recorded):
+def test_list_and_show_print_the_same_facts_as_json(recorded):
     table = paceline("study", "list", "--launches", "--store", recorded.name)
     assert "aa1" in table.stdout
     assert max(map(len, table.stdout.splitlines())) <= 100
@@ -139,13 +139,13 @@ def test_export_writes_a_tidy_table(recorded, tmp_path, name):
         assert (tmp_path / name).read_bytes()[:4] == b"PAR1"
 
 
-def test_an_export_to_an_unwritable_place_leaves_nothing(recorded):
+def test_an_export_to_an_unwritable_path_writes_nothing(recorded):
     answer = paceline("study", "export", "/proc/x.csv", "--store", recorded)
     assert answer.returncode == 2
     assert "cannot write" in answer.stderr
 
 
-def test_doctor_says_what_works():
+def test_doctor_lists_checks_with_remedies():
     findings = json.loads(paceline("doctor", "--json").stdout)["findings"]
     assert {"machine", "train with torch-ddp"} <= {finding["name"] for finding in findings}
     assert all(finding["works"] or finding["remedy"] for finding in findings)

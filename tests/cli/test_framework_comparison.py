@@ -21,7 +21,7 @@ def run(*words):
 
 
 @pytest.mark.usefixtures("_other")
-def test_frameworks_that_train_something_else_are_not_compared():
+def test_frameworks_without_parity_are_rejected():
     """The quick worker's losses are all 1 and it has no parameters."""
     with pytest.raises(
         InputError, match="reproduces the reference training of resnet20: quick: 0 par"
@@ -30,9 +30,9 @@ def test_frameworks_that_train_something_else_are_not_compared():
 
 
 @pytest.mark.usefixtures("_other")
-def test_those_that_train_the_same_are_ranked_with_a_figure(tmp_path, monkeypatch):
+def test_frameworks_with_parity_are_ranked_with_a_figure(tmp_path, monkeypatch):
     monkeypatch.setattr("paceline.analysis.parity.PARITY_TOLERANCE", 10.0)
-    monkeypatch.setattr("paceline.analysis.parity.only", lambda *_: {"parameters": 269722})
+    monkeypatch.setattr("paceline.analysis.parity.last_event", lambda *_: {"parameters": 269722})
     figure = tmp_path / "figure.svg"
     answer = run("--framework", "quick,other", "--figure", str(figure), "--json")
     document = json.loads(answer.stdout)
@@ -48,9 +48,9 @@ def test_those_that_train_the_same_are_ranked_with_a_figure(tmp_path, monkeypatc
 
 
 @pytest.mark.usefixtures("_other")
-def test_dropout_is_left_out_of_parity_and_not_of_what_is_measured(tmp_path, monkeypatch):
+def test_the_parity_test_omits_dropout_but_launches_do_not(tmp_path, monkeypatch):
     monkeypatch.setattr("paceline.analysis.parity.LARGEST_REFERENCE_PARAMETERS", 0)
-    monkeypatch.setattr("paceline.analysis.parity.only", lambda *_: {"parameters": 61100840})
+    monkeypatch.setattr("paceline.analysis.parity.last_event", lambda *_: {"parameters": 61100840})
     path = tmp_path / "store.db"
     where = ["--store", str(path), "--study", "mine", "--figure", str(tmp_path / "figure.svg")]
     answer = run("--framework", "quick,other", "--model", "alexnet", *where)
@@ -66,6 +66,6 @@ def test_dropout_is_left_out_of_parity_and_not_of_what_is_measured(tmp_path, mon
     assert kinds["mine"] - kinds["mine-parity"] == {"dropout"}
 
 
-def test_no_name_is_refused():
+def test_an_empty_name_is_rejected():
     with pytest.raises(InputError, match="no framework given"):
         run("--framework", " , ")

@@ -18,7 +18,7 @@ def run(*words):
     return CliRunner().invoke(cli, ["frameworks", *words], catch_exceptions=False)
 
 
-def test_the_list_says_what_is_there_and_what_to_type_next():
+def test_the_list_shows_states_and_a_next_command():
     printed = run().output
     assert "torch-ddp" in printed
     assert "not installed" in printed
@@ -41,7 +41,7 @@ def test_an_interpreter_of_the_users_own_must_have_the_framework():
     assert f"torch-ddp runs in {sys.executable}" in printed
 
 
-def test_what_is_not_installed_can_be_removed_without_harm():
+def test_removing_a_framework_that_is_not_installed_is_harmless():
     assert "chainer: was not installed" in run("remove", "chainer").output
 
 

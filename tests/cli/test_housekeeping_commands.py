@@ -47,7 +47,7 @@ def exit_code(line):
     return CliRunner().invoke(cli, line.split(), standalone_mode=False).exit_code
 
 
-def test_studies_are_listed_renamed_noted_merged_and_deleted():
+def test_studies_are_listed_renamed_annotated_merged_and_deleted():
     output = run("paceline study list --store own.db")
     assert "3 studies" in output
     for line in next_commands(output):
@@ -82,7 +82,7 @@ def test_a_regression_has_an_exit_code_and_a_table_for_a_pull_request(tmp_path):
         run("paceline compare before never --check --store own.db")
 
 
-def test_settings_come_first_and_then_time(tmp_path):
+def test_compare_prints_settings_before_step_times(tmp_path):
     output = run(["compare", "before", "same one", "--store", "own.db"])
     assert "Settings, machine and versions are identical." in output
     output = run("paceline compare before after --store own.db")
@@ -101,7 +101,7 @@ def test_settings_come_first_and_then_time(tmp_path):
         run("paceline compare a.json c.json")
 
 
-def test_what_was_measured_is_measured_once_more(tmp_path, quick_framework):
+def test_rerun_repeats_a_study_or_a_launch(tmp_path, quick_framework):
     from measurement import quick
 
     with Store(tmp_path / "quick.db") as store:
@@ -118,7 +118,7 @@ def test_what_was_measured_is_measured_once_more(tmp_path, quick_framework):
         run("paceline study rerun before --store own.db")
 
 
-def test_a_machine_is_checked_against_itself(tmp_path, quick_framework):
+def test_doctor_noise_runs_an_aa_test(tmp_path, quick_framework):
     output = run(
         "paceline doctor --noise --framework quick --model resnet20 --batch 2 --launches 3"
         " --steps 2 --study self --store quick.db"

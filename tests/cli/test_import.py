@@ -1,4 +1,4 @@
-"""``paceline import`` and ``paceline catalog recipes`` as a person meets them."""
+"""``paceline import`` and ``paceline catalog recipes`` on the command line."""
 
 import json
 from pathlib import Path

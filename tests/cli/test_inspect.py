@@ -1,4 +1,4 @@
-"""``paceline catalog models`` and ``paceline inspect`` as a person meets them."""
+"""``paceline catalog models`` and ``paceline inspect`` on the command line."""
 
 import json
 import re
@@ -95,7 +95,7 @@ def test_mistakes_are_explained(arguments, message):
         run(inspect, *arguments)
 
 
-def test_files_are_told_from_names():
+def test_files_are_distinguished_from_names():
     assert is_user_model("model.py:make_model")
     assert is_user_model("nets/model.onnx")
     assert is_user_model("config.json")

@@ -1,4 +1,4 @@
-"""What a command says to type next runs as printed, and is about the same job."""
+"""Suggested next commands run as printed and describe the same job."""
 
 import json
 from pathlib import Path
@@ -96,7 +96,7 @@ def test_the_next_line_runs_as_printed(line):
         try_out(command)
 
 
-def test_whatif_after_predict_is_about_the_same_step():
+def test_the_next_line_of_predict_is_whatif_of_the_same_step():
     job = (
         "--model llama3_8b --seq 4096 --batch 1 --precision bf16 --cluster dgx-a100 -j 2x8 "
         "--zero 3 --framework torch-fsdp --link eth_100g"
@@ -107,7 +107,7 @@ def test_whatif_after_predict_is_about_the_same_step():
     assert base == predicted
 
 
-def test_the_plan_that_is_advised_is_the_one_that_is_predicted():
+def test_the_next_line_of_advise_predicts_the_best_plan():
     job = "--model gpt2 --cluster lab.toml --nodes 2 --global-batch 64 --link eth_100g"
     (then,) = next_commands(run(f"paceline advise {job}"))
     best = json.loads(run(f"paceline advise {job} --json"))["best"][0]

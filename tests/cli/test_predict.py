@@ -1,4 +1,4 @@
-"""``paceline predict`` and ``paceline whatif`` as a person meets them."""
+"""``paceline predict`` and ``paceline whatif`` on the command line."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""``paceline run`` as a person meets it; scripts without a framework, so that it is quick."""
+"""``paceline run`` in a process; scripts without a framework, so that it is quick."""
 
 import json
 import signal

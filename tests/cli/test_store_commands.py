@@ -46,7 +46,7 @@ def test_report_of_a_comparison_ranks_every_framework(tmp_path):
     assert "Throughput by framework" in page
 
 
-def test_explain_says_what_each_cause_costs():
+def test_explain_prints_seconds_by_cause():
     text = run(["explain", "mine", *HERE])
     assert "2 processes (phases timed): 77% ideal (ms per step, 1,300 instrumented" in text
     assert "instrumented launches, compared with plain ones: +50.0 ms (1 of 1.30 s" in text
@@ -64,7 +64,7 @@ def test_explain_says_what_each_cause_costs():
     assert other["measured_step_seconds"] == pytest.approx(2**0.1 * 1.01)
 
 
-def test_a_failed_first_launch_decides_nothing(tmp_path):
+def test_a_failed_first_launch_is_ignored(tmp_path):
     """A first try of ``run`` that failed knows neither its framework nor its batch."""
     failed = Outcome(Status.FAILED, "2026", "ValueError: RANK is not set")
     tried = a_launch(
@@ -81,13 +81,13 @@ def test_a_failed_first_launch_decides_nothing(tmp_path):
     assert not {"framework", "batch_per_process", "processes"} & settings.keys()
 
 
-def test_calibrate_fits_the_model_that_is_asked_for():
+def test_calibrate_fits_the_requested_model():
     found = document("calibrate", "--model", "resnet44")["fit"]
     assert (found["model"], found["batch"], found["framework"]) == ("resnet44", 64, "torch-ddp")
     assert "predictions here" in run(["calibrate", *HERE])
 
 
-def test_predict_without_a_place_takes_the_launches_of_this_machine():
+def test_predict_without_a_cluster_uses_launches_of_this_machine():
     with Store(Path("alone.db")) as store:
         keep(store, study_launches("mine"))
         keep_profile(store)
@@ -102,13 +102,13 @@ def test_predict_without_a_place_takes_the_launches_of_this_machine():
 
 
 @pytest.mark.parametrize("name", ["report", "explain"])
-def test_a_study_that_is_not_there_is_an_error_with_those_that_are(name):
+def test_a_missing_study_is_an_error_that_lists_the_others(name):
     with pytest.raises(InputError, match="no study named 'none'") as caught:
         run([name, "none", *HERE])
     assert "both, mine" in caught.value.hint
 
 
-def test_list_names_the_frameworks_where_they_differ():
+def test_lists_have_a_framework_column_if_frameworks_differ():
     assert "jax" in run(["study", "list", "--launches", *HERE])
     assert "torch-ddp" not in run(["study", "show", "mine", *HERE])
     with pytest.raises(InputError, match="no study is named 'none'"):
@@ -116,7 +116,7 @@ def test_list_names_the_frameworks_where_they_differ():
 
 
 @pytest.mark.usefixtures("quick_framework")
-def test_measure_ends_with_1_where_no_launch_finished():
+def test_measure_exits_with_1_if_no_launch_finished():
     words = [
         "measure",
         "--framework",
@@ -136,7 +136,7 @@ def test_measure_ends_with_1_where_no_launch_finished():
         run(line)
 
 
-def test_a_study_that_is_left_out_is_the_only_one_of_the_store(tmp_path):
+def test_an_omitted_study_is_the_only_one_of_the_store(tmp_path):
     with Store(tmp_path / "one.db") as store:
         keep(store, study_launches("mine"))
     answer = CliRunner().invoke(cli, ["explain", "--store", "one.db"], catch_exceptions=False)
@@ -146,20 +146,20 @@ def test_a_study_that_is_left_out_is_the_only_one_of_the_store(tmp_path):
 
 
 @pytest.mark.parametrize("line", ["explain", "report", "study rerun", "study show", "compare mine"])
-def test_of_several_studies_one_must_be_named(line):
+def test_a_store_of_several_studies_needs_a_name(line):
     with pytest.raises(InputError, match="missing argument") as caught:
         run([*line.split(), *HERE])
     assert caught.value.hint == "name a study (newest first): both, mine"
 
 
-def test_what_deletes_a_study_is_told_which(tmp_path):
+def test_delete_needs_the_name_of_the_study(tmp_path):
     with Store(tmp_path / "one.db") as store:
         keep(store, study_launches("mine"))
     with pytest.raises(InputError, match="missing argument"):
         run(["study", "delete", "--yes", "--store", "one.db"])
 
 
-def test_a_store_without_studies_says_how_to_make_one(tmp_path):
+def test_an_empty_store_is_an_error(tmp_path):
     with Store(tmp_path / "none.db"):
         pass
     with pytest.raises(InputError, match="contains no study"):

@@ -1,4 +1,4 @@
-"""Slips of the command line are answered with what was probably meant."""
+"""Hints for usage errors suggest the option or value that was probably meant."""
 
 import click
 import pytest
@@ -41,13 +41,13 @@ def answer(line):
         ("predict --model resnet50 --cluster dgx-1 100gbit", "--link 100gbit"),
     ],
 )
-def test_a_word_that_stands_alone_is_the_value_of_an_option(line, meant):
+def test_an_extra_argument_suggests_its_option(line, meant):
     message, hint = answer(line)
     assert "unexpected extra argument" in message
     assert f"did you mean {meant}?" in hint
 
 
-def test_a_word_that_nobody_knows_has_the_usual_hint():
+def test_an_unknown_argument_has_the_default_hint():
     assert "--help" in answer("study list nothing-of-this-name")[1]
     assert "without a space" in answer("advise --model llama3_8b --deadline 30 days")[1]
 
@@ -63,7 +63,7 @@ def test_a_word_that_nobody_knows_has_the_usual_hint():
         ("predict --seq-len 8192", "--seq"),
     ],
 )
-def test_what_other_programs_call_an_option_is_translated(line, ours):
+def test_option_names_of_other_programs_suggest_ours(line, ours):
     assert answer(line)[1].startswith(f"use {ours}")
 
 
@@ -71,13 +71,13 @@ def test_what_other_programs_call_an_option_is_translated(line, ours):
     ("number", "written"),
     [("64k", "64000 or 65536"), ("1e9", "1000000000"), ("1.5k", "1500 or 1536")],
 )
-def test_a_whole_number_is_written_out(number, written):
+def test_a_count_with_a_prefix_is_suggested_in_digits(number, written):
     message, hint = answer(f"predict --model resnet50 --batch {number}")
     assert f"must be an integer from 1 to 1,000,000,000 (got '{number}')" in message
     assert hint == f"write {written}"
 
 
-def test_what_is_no_number_at_all_is_said_to_need_digits():
+def test_an_invalid_number_needs_digits():
     for number in ("many", "1.2.3", "0.5", "1e400", "1e99"):
         assert answer(f"predict --model resnet50 --batch {number}")[1].endswith("digits only")
 
@@ -86,35 +86,35 @@ def warned(line):
     return CliRunner().invoke(cli, line.split(), catch_exceptions=False).stderr
 
 
-def test_of_two_values_of_an_option_it_is_said_which_counts():
+def test_a_repeated_option_warns_which_value_is_used():
     said = warned("predict --model resnet50 --cluster dgx-1 --cluster dgx-2")
     assert said == "warning: --cluster given twice: using dgx-2, not dgx-1\n"
     assert "using vgg16" in warned("predict --model=resnet50 --model vgg16 --cluster dgx-1")
 
 
-def test_options_that_may_be_repeated_and_equal_values_are_nothing_to_speak_of():
+def test_repeatable_options_and_equal_values_do_not_warn():
     assert not warned("predict --model resnet50 --model resnet50 --cluster dgx-1")
     axes = "--axis link=1gbit,2gbit --axis nodes=2,4"
     assert "twice" not in warned(f"sweep --model alexnet --cluster hkbu-v100-pcie -j 2x1 {axes}")
 
 
-def test_what_is_missing_is_told_in_the_words_of_its_help_or_by_example():
+def test_a_missing_parameter_shows_its_help_or_an_example():
     assert answer("sweep --model alexnet")[1].startswith("give --axis: Axis batch, flops")
     assert answer("inspect")[1] == "example: paceline inspect resnet50 --batch 32"
 
 
-def test_a_file_in_place_of_a_command_is_told_what_can_be_done_with_it():
+def test_a_file_instead_of_a_subcommand_suggests_subcommands():
     _, hint = answer("study mine.toml")
     assert "study check mine.toml'" in hint
     assert "study run mine.toml'" in hint
     assert "delete" in answer("study delet")[1]
 
 
-def test_models_that_are_nearly_named_are_suggested():
+def test_similar_model_names_are_suggested():
     assert "Did you mean resnet" in answer("catalog models resnt")[0]
 
 
-def test_a_framework_by_its_usual_name_is_told_ours():
+def test_a_framework_by_its_usual_name_suggests_ours():
     with pytest.raises(PacelineError) as caught:
         registry.framework("pytorch")
     assert caught.value.hint == "use torch-ddp"

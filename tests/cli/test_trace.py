@@ -1,4 +1,4 @@
-"""paceline trace: what a trace tells without being imported."""
+"""``paceline trace``: analysis of traces without importing them."""
 
 import json
 from pathlib import Path
@@ -49,7 +49,7 @@ def test_ranks_of_a_profiler_are_put_on_one_clock(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "name", ["pydtnn_recorded.trace.csv", "cntk_profile.json", "mxnet_cut.json"]
 )
-def test_other_programs_traces_are_told_too(name):
+def test_traces_of_other_programs_are_analysed(name):
     found = json.loads(run(["trace", str(TRACES / name), "--json"]))
     assert found["step_seconds"] > 0
     assert found["steps"] >= 1
@@ -64,7 +64,7 @@ def test_next_lines_run(tmp_path, monkeypatch):
         run(line)
 
 
-def test_mistakes_are_told():
+def test_mistakes_are_errors_with_a_hint():
     with pytest.raises(InputError, match="no training step"):
         run(["trace", str(TRACES / "horovod_recorded_startup.json")])
     with pytest.raises(InputError, match="trace format not recognised"):

@@ -1,4 +1,4 @@
-"""``paceline validate`` and ``paceline catalog publications`` as a person meets them."""
+"""``paceline validate`` and ``paceline catalog publications`` on the command line."""
 
 import csv
 import gzip
@@ -32,7 +32,7 @@ def hkbu(tmp_path):
     return path
 
 
-def test_scores_stand_beside_null_models(hkbu):
+def test_scores_are_compared_with_null_models(hkbu):
     text = run(validate, "--data", hkbu, "--mode", "baseline", "--by", "method")
     assert "perfect" in text
     assert "overlap:" in text
@@ -94,12 +94,12 @@ def test_rows_of_the_reference_are_recognised_under_other_names(hkbu):
     assert "40 of 40 rows published" in run(validate, "--data", hkbu, "--mode", "baseline")
 
 
-def test_a_file_without_rows_is_said_to_have_none(hkbu):
+def test_a_file_without_rows_has_no_scores(hkbu):
     hkbu.write_text(hkbu.read_text().splitlines()[0] + "\n")
     assert "No rows to score" in run(validate, "--data", hkbu)
 
 
-def test_unknown_devices_and_frameworks_are_predicted_from_their_baseline_and_said(hkbu):
+def test_unknown_devices_and_frameworks_are_predicted_from_their_baseline(hkbu):
     hkbu.write_text(hkbu.read_text().replace("v100_pcie_32gb", "abacus"))
     text = " ".join(run(validate, "--data", hkbu).split())
     assert "skipped: no device named 'abacus'" in text
