@@ -9,6 +9,7 @@ from pathlib import Path
 from paceline.cli.knob_options import metavar_of
 from paceline.spec.job_options import JobArguments, SweepOptions
 from paceline.spec.knob import KnobField, knobs_of
+from paceline.spec.search_options import SearchOptions
 from paceline.spec.study_options import StudyOptions
 from paceline.spec.training_options import TrainingOptions
 
@@ -27,6 +28,7 @@ PARTS = (
         "the plan constrain the search. `sweep` has those marked with *.",
         JobArguments,
     ),
+    ("Search", "Options of `advise`.", SearchOptions),
     ("Training run", "Options of `predict` and `advise`.", TrainingOptions),
     ("Studies", "Options of `measure`, keywords of `Study`, keys of study files.", StudyOptions),
 )

@@ -37,10 +37,11 @@ if TYPE_CHECKING:
     from paceline.lab.api import create_lab, labs, remove_lab
     from paceline.measurement.api import check_hosts, doctor, run
     from paceline.measurement.recording.record import record
-    from paceline.predictor.api import bandwidth_for, predict, sweep, whatif
+    from paceline.predictor.api import bandwidth_for, predict, whatif
     from paceline.predictor.plan.plan import Plan
     from paceline.predictor.prediction import Prediction
     from paceline.predictor.search.api import advise
+    from paceline.predictor.sweep.api import sweep
     from paceline.publications.api import reproduce
     from paceline.report.api import write_report
     from paceline.store import Store
@@ -75,7 +76,8 @@ _HOMES = {
     "paceline.lab.api": "create_lab labs remove_lab",
     "paceline.measurement.api": "check_hosts doctor run",
     "paceline.measurement.recording.record": "record",
-    "paceline.predictor.api": "bandwidth_for predict sweep whatif",
+    "paceline.predictor.api": "bandwidth_for predict whatif",
+    "paceline.predictor.sweep.api": "sweep",
     "paceline.predictor.plan.plan": "Plan",
     "paceline.predictor.prediction": "Prediction",
     "paceline.predictor.search.api": "advise",

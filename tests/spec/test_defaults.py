@@ -118,7 +118,7 @@ def test_every_command_has_the_same_defaults():
     assert (base.notes[0], base.step_seconds) == (told.notes[0], told.step_seconds)
     advised = pl.advise("llama3_8b", "dgx-h100", nodes=2, global_batch=16, top=1)
     state = state_of({"model": "llama3_8b", "cluster": "dgx-h100", "nodes": 2}, {})
-    explored = job_of(state, {}).words
+    explored = job_of(state, {}).options
     assert advised.search.workload.precision == explored["precision"] == "bf16"
     assert (explored["batch"], explored["framework"]) == (1, "torch-fsdp")
 

@@ -167,7 +167,11 @@ def test_other_functions_use_or_refuse(function, keyword):
     [
         (pl.advise, {"foo": 1}, "advise has no option 'foo'"),
         (pl.predict, {"nodes": "4"}, "nodes must be an integer"),
-        (pl.whatif, {"link": ["1gbit", "2gbit"]}, "whatif takes one value of link (got 2)"),
+        (
+            pl.bandwidth_for,
+            {"link": ["1gbit", "2gbit"], "target_efficiency": 0.9},
+            "bandwidth_for takes one value of link (got 2)",
+        ),
         (pl.sweep, {"tp": 8}, "sweep does not support tp"),
         (pl.bandwidth_for, {"cp_form": "x", "target_efficiency": 0.9}, "no option 'cp_form'"),
     ],
@@ -197,3 +201,13 @@ def test_lists_give_one_prediction_for_each_combination():
 def test_evidence_is_no_option():
     one = pl.predict("resnet50", "dgx-1", batch=8, evidence=Evidence(alone_seconds=1.0))
     assert one.step_seconds > 1.0
+
+
+def test_lists_of_what_ifs_and_sweeps():
+    found = pl.whatif("resnet50", "dgx-a100", batch=[32, 64], nodes=2)
+    assert [each.base.workload.batch for each in found.items] == [32, 64]
+    assert "batch" in str(found) and len(found.to_dict()["whatif"]) == 2
+    swept = pl.sweep(["alexnet", "vgg16"], "knl-opa", {"link": [1e8, 1e9]}, nodes=4, batch=16)
+    single = pl.sweep("vgg16", "knl-opa", {"link": [1e8, 1e9]}, nodes=4, batch=16)
+    assert len(swept) == 2
+    assert swept[1].seconds["dp"].tolist() == single.seconds["dp"].tolist()

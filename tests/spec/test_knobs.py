@@ -17,10 +17,11 @@ from paceline.cli.knob_options import options_of
 from paceline.errors import InputError
 from paceline.spec.job_options import JobArguments, JobLists, JobOptions, SweepOptions
 from paceline.spec.knob import Knob, arguments_of, check_options, knobs_of
+from paceline.spec.search_options import SearchOptions
 from paceline.spec.training_options import TrainingOptions
 from paceline.units import parse_bytes
 
-SPECS = (JobArguments, JobOptions, SweepOptions, TrainingOptions)
+SPECS = (JobArguments, JobOptions, SweepOptions, TrainingOptions, SearchOptions)
 
 
 class Example(TypedDict, total=False):
@@ -110,7 +111,7 @@ def values_of(knob):
     elif knob.name == "scale":
         one = st.integers(1, 9).map(lambda factor: f"flops={factor},link=0.5")
     elif knob.knob.parse is not None:
-        unit = {"BYTES": "MiB", "DURATION": "ms", "COUNT": "M"}[knob.knob.metavar]
+        unit = {"BYTES": "MiB", "DURATION": "ms", "COUNT": "M", "AMOUNT": "k"}[knob.knob.metavar]
         one = st.integers(1, 999).map(lambda number: f"{number}{unit}")
     else:
         one = st.from_regex(r"[a-z][a-z0-9_.:]{0,12}", fullmatch=True)

@@ -7,8 +7,9 @@ from typing import Any, cast
 import numpy as np
 
 from paceline.explore.answers import NARROW, WIDE, AskedJob
-from paceline.predictor.api import sweep, whatif
+from paceline.predictor.api import whatif
 from paceline.predictor.search.api import advise
+from paceline.predictor.sweep.api import sweep
 from paceline.render.figures import draw, gantt_info
 from paceline.render.html_page import table_html
 from paceline.render.table import Column, Table

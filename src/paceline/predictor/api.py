@@ -1,6 +1,6 @@
-"""Public functions predict, whatif, bandwidth_for and sweep: check options, resolve, predict."""
+"""Public functions predict, whatif and bandwidth_for: check options, resolve, predict."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack, cast, overload
@@ -16,25 +16,21 @@ from paceline.predictor.prediction import Prediction
 from paceline.predictor.prediction_inputs import PredictionInputs
 from paceline.predictor.predictions import Predictions
 from paceline.render.result import Part, PublicResult
-from paceline.spec.defaults import complete_job, complete_workload
-from paceline.spec.job_options import JobLists, JobOptions, Many, SweepOptions
+from paceline.spec.defaults import complete_job
+from paceline.spec.job_options import JobLists, JobOptions, Many
 from paceline.spec.jobs import JobRequest, check_job, has_lists, jobs_of
 from paceline.spec.keywords import with_keywords
 from paceline.spec.resolve_cluster import cluster_of
 from paceline.spec.resolve_model import Model
-from paceline.spec.resolve_plan import plan_fields, plan_of, program_of
+from paceline.spec.resolve_plan import plan_of, program_of
 from paceline.spec.resolve_workload import trace_of, workload_of
 from paceline.units import format_seconds, parse_seconds
-from paceline.workload.workload import Workload
 
 if TYPE_CHECKING:
-    from paceline.parallel_map import Workers
-    from paceline.predictor.sweep import SweepComparison
     from paceline.predictor.target_efficiency import BandwidthNeeded
     from paceline.predictor.whatif import WhatIf
     from paceline.study import Study
 
-Axes = Mapping[str, Sequence[float]] | Iterable[str] | str
 Target = str | Path | Cluster
 
 
@@ -138,6 +134,25 @@ class WhatIfs(PublicResult):
 
 
 @dataclass(frozen=True, repr=False)
+class WhatIfLists(PublicResult):
+    """What-ifs of several jobs: one row for each job and change."""
+
+    schema: ClassVar[str] = "whatif/1"
+    items: tuple[WhatIfs, ...]
+
+    def parts(self) -> list[Part]:
+        """Changes of resources and other plans, with columns for the options that differ."""
+        from paceline.predictor.prediction_tables import whatif_lists_table
+
+        found = [(each.base, each.changes) for each in self.items]
+        return [whatif_lists_table(found, kind) for kind in ("resource", "optimisation")]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The what-ifs of each job."""
+        return {"whatif": [each.to_dict() for each in self.items]}
+
+
+@dataclass(frozen=True, repr=False)
 class NeededBandwidths(PublicResult, Sequence["BandwidthNeeded"]):
     """The bandwidth of each link that reaches the efficiency ``target``."""
 
@@ -171,15 +186,37 @@ class NeededBandwidths(PublicResult, Sequence["BandwidthNeeded"]):
         return bandwidth_json(self.target, [(self.prediction, self.links)])
 
 
-@with_keywords(JobOptions)
-def whatif(
+@overload
+def whatif(  # type: ignore[overload-overlap]  # as `predict`
     model: Model | None,
-    cluster: str | Path | Cluster | None = None,
+    cluster: Target | None = None,
     plan: Plan | None = None,
     *,
     evidence: "Evidence | Study | None" = None,
     **options: Unpack[JobOptions],
-) -> WhatIfs:
+) -> WhatIfs: ...
+
+
+@overload
+def whatif(
+    model: Many[Model] | None,
+    cluster: Many[Target] | None = None,
+    plan: Plan | None = None,
+    *,
+    evidence: "Evidence | Study | None" = None,
+    **options: Unpack[JobLists],
+) -> WhatIfLists: ...
+
+
+@with_keywords(JobLists)
+def whatif(
+    model: Any,
+    cluster: Any = None,
+    plan: Plan | None = None,
+    *,
+    evidence: "Evidence | Study | None" = None,
+    **options: Any,
+) -> WhatIfs | WhatIfLists:
     """Predict a step with each resource twice as fast or free, and with other plans.
 
     Arguments as in `predict`. A free resource bounds the gain of any improvement of it; other
@@ -187,9 +224,14 @@ def whatif(
     """
     from paceline.predictor.whatif import what_if
 
-    job = check_job(options, "whatif")
-    prepared, note = _completed(model, cluster, plan, job, evidence)
-    return WhatIfs(_noted(predictor.predict_job(prepared), note), tuple(what_if(prepared)))
+    found = []
+    for job in jobs_of(model, cluster, options, "whatif"):
+        prepared, note = _completed(job.model, job.cluster, plan, job.options, evidence)
+        base = _noted(predictor.predict_job(prepared), note)
+        found.append(WhatIfs(base, tuple(what_if(prepared))))
+    if has_lists({"model": model, "cluster": cluster, **options}):
+        return WhatIfLists(tuple(found))
+    return found[0]
 
 
 @with_keywords(JobOptions)
@@ -213,52 +255,6 @@ def bandwidth_for(
     prepared, _ = _completed(model, cluster, plan, job, evidence)
     links = tuple(bandwidth_needed(prepared, target_efficiency))
     return NeededBandwidths(target_efficiency, predictor.predict_job(prepared), links)
-
-
-@with_keywords(SweepOptions)
-def sweep(
-    model: Model,
-    cluster: Target | None = None,
-    axes: Axes = "link=1gbit..100gbit",
-    *,
-    compare: str | Sequence[str] = ("dp", "mp"),
-    workers: "Workers" = 1,
-    **options: Unpack[SweepOptions],
-) -> "SweepComparison":
-    """Step seconds of data and model parallelism along one or two of five axes.
-
-    ``axes`` are strings such as "link=1gbit..100gbit:40" or "nodes=2..64", or increasing values
-    by name (batch in samples, flops in FLOP/s, memory and link in bytes per second, nodes). Other
-    axes keep the values of workload and cluster. ``compare`` is dp, mp or both. Values of a second
-    axis are distributed over ``workers``: processes, or the address of a cluster
-    (tcp://host:8786 of Dask, ray://host:10001). Results are identical.
-    """
-    from paceline.predictor.sweep.parallel_sweep import compare_by_workers
-
-    job = check_job(options, "sweep", SweepOptions)
-    ways = compare.split(",") if isinstance(compare, str) else compare
-    synchronised = ("framework", "overlap", "bucket")
-    return compare_by_workers(
-        swept_workload(model, cluster, **options),
-        cluster_of(cluster, job),
-        _axes(axes),
-        list(dict.fromkeys(way.strip() for way in ways)),
-        workers=workers,
-        plan=Plan(
-            **plan_fields(cast(JobOptions, {k: v for k, v in job.items() if k in synchronised}))
-        ),
-        global_batch=job.get("global_batch"),
-    )
-
-
-def swept_workload(
-    model: Model, cluster: Target | None = None, **options: Unpack[SweepOptions]
-) -> Workload:
-    """The workload of each replica in a `sweep`, with the defaults of `predict`."""
-    job = check_job(options, "sweep", SweepOptions)
-    if job.pop("global_batch", None) is not None and job.get("batch") is not None:
-        raise InputError("--batch and --global-batch are mutually exclusive", "give only one")
-    return complete_workload(model, cluster_of(cluster, job), job)
 
 
 def _completed(
@@ -354,17 +350,3 @@ def _with_note(prediction: Prediction, study: "Study") -> Prediction:
         f"not on {prediction.cluster.device.name}, so this prediction does not use them"
     )
     return replace(prediction, notes=(*prediction.notes, note))
-
-
-def _axes(axes: Axes) -> dict[str, Sequence[float]]:
-    from paceline.spec.axis_options import parse_axis
-
-    if isinstance(axes, Mapping):
-        return dict(axes)
-    texts = [axes] if isinstance(axes, str) else list(axes)
-    given: dict[str, Sequence[float]] = {}
-    for name, values in map(parse_axis, texts):
-        if name in given:
-            raise InputError(f"duplicate axis '{name}'", "give each axis once")
-        given[name] = values
-    return given

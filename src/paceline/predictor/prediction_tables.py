@@ -37,7 +37,7 @@ def prediction_table(predictions: Sequence[Prediction]) -> Table:
     table = Table.of(
         predictions,
         *differing,
-        (Column("nodes x GPUs"), lambda p: f"{p.cluster.nodes}x{p.cluster.devices_per_node}"),
+        (Column("nodes x GPUs"), _topology_text),
         *(((Column("fits"), _fits),) if any(p.fits is False for p in predictions) else ()),
         (Column("plan"), _plan_text(predictions)),
         (
@@ -135,12 +135,14 @@ def link_of(prediction: Prediction) -> str:
     return "" if link is None else link.name
 
 
+_WHATIF_TITLES = {
+    "resource": "Faster resources (free: upper bound of any improvement)",
+    "optimisation": "Other plans",
+}
+
+
 def whatif_table(found: "Sequence[WhatIf]", kind: str) -> Table:
     """Changes of one kind, the largest gain first."""
-    title = {
-        "resource": "Faster resources (free: upper bound of any improvement)",
-        "optimisation": "Other plans",
-    }[kind]
     fits = {True: "yes", False: NO_ROOM, None: "unknown"}
     return Table.of(
         (item for item in found if item.kind == kind),
@@ -149,8 +151,38 @@ def whatif_table(found: "Sequence[WhatIf]", kind: str) -> Table:
         (Column("step", "ms", scale=1e3), lambda item: item.step_seconds),
         (Column("saved", "ms", scale=1e3, signed=True), lambda item: item.saved_seconds),
         (Column("speed-up", decimals=2), lambda item: item.speed_up),
-        title=title,
+        title=_WHATIF_TITLES[kind],
     )
+
+
+def whatif_lists_table(found: "Sequence[tuple[Prediction, Sequence[WhatIf]]]", kind: str) -> Table:
+    """Changes of one kind for several jobs, with columns for the options that differ."""
+    bases = [base for base, _ in found]
+    rows = [(base, item) for base, changes in found for item in changes if item.kind == kind]
+    fits = {True: "yes", False: NO_ROOM, None: "unknown"}
+    keys: list[tuple[Column, Callable[[Any], Any]]] = [
+        (column, _of_base(of)) for column, of in differing_columns(bases)
+    ]
+    if len({(base.cluster.nodes, base.cluster.devices_per_node) for base in bases}) > 1:
+        keys.append((Column("nodes x GPUs"), lambda row: _topology_text(row[0])))
+    return Table.of(
+        rows,
+        *keys,
+        (Column("change"), lambda row: row[1].change),
+        (Column("fits"), lambda row: fits[row[1].fits]),
+        (Column("step", "ms", scale=1e3), lambda row: row[1].step_seconds),
+        (Column("saved", "ms", scale=1e3, signed=True), lambda row: row[1].saved_seconds),
+        (Column("speed-up", decimals=2), lambda row: row[1].speed_up),
+        title=_WHATIF_TITLES[kind],
+    )
+
+
+def _of_base(of: Callable[[Prediction], Any]) -> Callable[[Any], Any]:
+    return lambda row: of(row[0])
+
+
+def _topology_text(prediction: Prediction) -> str:
+    return f"{prediction.cluster.nodes}x{prediction.cluster.devices_per_node}"
 
 
 def whatif_json(base: Prediction, changes: "Sequence[WhatIf]") -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from paceline.predictor.api import sweep
+from paceline.predictor.sweep.api import sweep
 from paceline.publications.measured_parts import planned_part, run_parts
 from paceline.publications.predict_studies import chosen_studies, predicted_lines, reproduced
 from paceline.publications.publication import PublishedStudy

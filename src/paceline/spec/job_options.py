@@ -348,6 +348,10 @@ class SweepOptions(VariedOptions, WorkloadOptions, TopologyOptions, OverlapOptio
     """The keywords of a sweep, which varies the hardware and compares fixed plans."""
 
 
+class SweepLists(VariedLists, WorkloadOptions, TopologyOptions, OverlapOptions, total=False):
+    """The keywords of several sweeps."""
+
+
 class LocalOptions(TypedDict, total=False):
     """The keywords of a prediction for this machine, which identify launches."""
 

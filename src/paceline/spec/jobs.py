@@ -62,7 +62,11 @@ def check_job(
 
 
 def jobs_of(
-    model: Any, cluster: Any, options: Mapping[str, Any], function: str = "predict"
+    model: Any,
+    cluster: Any,
+    options: Mapping[str, Any],
+    function: str = "predict",
+    spec: type = JobOptions,
 ) -> list[JobRequest]:
     """One job for each combination of values of options that are lists."""
     checked = check_options(JobArguments, {"model": model, "cluster": cluster, **options}, function)
@@ -73,7 +77,7 @@ def jobs_of(
     for values in product(*lists.values()):
         job = {**checked, **dict(zip(lists, values, strict=True))}
         target = job.pop("model", None), job.pop("cluster", None)
-        found.append(JobRequest(*target, check_job(job, function)))
+        found.append(JobRequest(*target, check_job(job, function, spec)))
     return found
 
 

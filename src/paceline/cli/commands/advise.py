@@ -9,10 +9,11 @@ from paceline.cli.echo import echo
 from paceline.cli.help_sections import SectionedCommand
 from paceline.cli.knob_options import options_of
 from paceline.cli.next_steps import next_line, same_job, single_values
-from paceline.cli.options import IntegerRange, emit_option
+from paceline.cli.options import emit_option
 from paceline.cli.output import emit_json, json_option, show
 from paceline.errors import InputError
 from paceline.spec.job_options import JobArguments
+from paceline.spec.search_options import USUAL_PLANS, SearchOptions
 from paceline.spec.training_options import TrainingOptions
 from paceline.topology import format_topology
 from paceline.units import parse_count, parse_seconds
@@ -39,30 +40,15 @@ Examples:
 
 
 @click.command(cls=SectionedCommand, epilog=EXAMPLE)
-@options_of(JobArguments, TrainingOptions)
-@click.option(
-    "--top",
-    type=IntegerRange(1, 50),
-    default=5,
-    show_default=True,
-    help="Number of plans to show.",
-)
+@options_of(JobArguments, TrainingOptions, SearchOptions)
 @emit_option
-@click.option(
-    "--budget",
-    metavar="AMOUNT",
-    help="Maximum cost of the complete training run, such as 2M; requires a price.",
-)
-@click.option(
-    "--deadline", metavar="DURATION", help="Maximum time of the complete training run, such as 30d."
-)
 @click.option(
     "--per-layer", is_flag=True, help="Choose data or model parallelism for each layer of a CNN."
 )
 @json_option
 def command(
     per_layer: bool,
-    top: int,
+    top: int | None,
     emit: str | None,
     budget: str | None,
     deadline: str | None,
@@ -91,12 +77,13 @@ def command(
     training, options = split_training_options(options)
     limited = budget is not None or deadline is not None
     if per_layer:
-        _refuse("--per-layer", {**training, "emit": emit, "budget": budget, "deadline": deadline})
+        unused = {"emit": emit, "top": top, "budget": budget, "deadline": deadline}
+        _refuse("--per-layer", {**training, **unused})
         _per_layer(options, as_json)
         return
     echo("searching plans ...", err=True)
     if limited:
-        _refuse("--budget and --deadline", {"emit": emit})
+        _refuse("--budget and --deadline", {"emit": emit, "top": top})
         most = None if budget is None else parse_count(budget)
         runs = advise_within(budget=most, deadline=deadline, training=training, **options)
         _limited(runs, Limits(most, None if deadline is None else parse_seconds(deadline)), as_json)
@@ -106,7 +93,7 @@ def command(
             "options of a training run need --deadline or --budget",
             "add --deadline 30d or --budget 2M, or use 'paceline predict' for a single plan",
         )
-    found = advise(top=top, price=training.get("price"), **options)
+    found = advise(top=top or USUAL_PLANS, price=training.get("price"), **options)
     _show(found, time.monotonic() - began, emit, as_json)
 
 

@@ -1,7 +1,7 @@
 """``paceline sweep``: compare data and model parallelism along axes, with crossovers."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -59,29 +59,45 @@ def command(
     nodes; other parameters are those of the workload and the cluster. Both kinds of parallelism
     use the same number of samples per step. Crossovers are solved numerically.
     """
-    from paceline.predictor.api import sweep, swept_workload
     from paceline.predictor.sweep import sweep_tables as sweeps
+    from paceline.predictor.sweep.api import sweep, swept_jobs, swept_workload
     from paceline.render.files import write_text
     from paceline.render.terminal import terminal_width
 
     if figure is not None and len(axes) > 1:
         raise InputError("--figure supports one axis only", "give one --axis, or use --out")
     further = {name: options.pop(name) for name in ("compare", "workers")}
-    workload = swept_workload(**options)
-    comparison = sweep(axes=axes, **further, **{**options, "model": workload})
+    jobs = swept_jobs(options.pop("model"), options.pop("cluster"), options)
+    if len(jobs) > 1 and (out or figure):
+        raise InputError(
+            f"--out and --figure write one sweep (got {len(jobs)})", "give one value of each option"
+        )
+    titles, results = [], []
+    for job in jobs:
+        workload = swept_workload(job)
+        comparison = sweep(
+            workload, job.cluster, axes, **further, **cast(SweepOptions, job.options)
+        )
+        title = f"{job.model} on {job.cluster or job.options.get('device')}, {workload.precision}"
+        if "link" in job.options and "link" not in comparison.axes:
+            title += f", link {job.options['link']}"
+        if job.options.get("global_batch") is None and "batch" not in comparison.axes:
+            title += f", batch {workload.batch} per device"
+        titles.append(title)
+        chosen = {"model": job.model, "cluster": job.cluster, **job.options}
+        chosen["precision"] = workload.precision
+        results.append((comparison, chosen))
+    comparison = results[0][0]
     if out is not None:
         write_text(out, sweeps.sweep_csv(comparison))
     if figure is not None:
         write_figure(figure, sweeps.sweep_figure(comparison))
     if as_json:
-        job = {"model": options["model"], "precision": workload.precision}
-        emit_json("sweep", 1, {**job, **sweeps.sweep_json(comparison)})
+        found = [{**chosen, **sweeps.sweep_json(each)} for each, chosen in results]
+        emit_json("sweep", 1, found[0] if len(found) == 1 else {"sweeps": found})
         return
-    cluster = options["cluster"] or options["device"]
-    title = f"{options['model']} on {cluster}, {workload.precision}"
-    if options["global_batch"] is None and "batch" not in comparison.axes:
-        title += f", batch {workload.batch} per device"
-    show(sweeps.sweep_parts(comparison, title, terminal_width()))
+    for (each, _), title in zip(results, titles, strict=True):
+        show(sweeps.sweep_parts(each, title, terminal_width()))
     show(f"Wrote {path}" for path in (out, figure) if path is not None)
     other = "nodes=2..64" if "nodes" not in comparison.axes else "link=1gbit..100gbit"
     next_line(same_job("sweep", drop=("out", "figure"), axes=other))

@@ -6,7 +6,7 @@ import click
 
 from paceline.cli.help_sections import SectionedCommand
 from paceline.cli.knob_options import options_of
-from paceline.cli.next_steps import next_line, same_job
+from paceline.cli.next_steps import next_line, same_job, single_values
 from paceline.cli.output import emit_json, json_option, show
 from paceline.spec.job_options import JobArguments
 
@@ -28,13 +28,10 @@ def command(as_json: bool, **options: Any) -> None:
     A free resource gives the upper bound of any improvement; other plans are predicted in full.
     """
     from paceline.predictor.api import whatif
-    from paceline.predictor.prediction_tables import whatif_json, whatif_table
 
     found = whatif(**options)
     if as_json:
-        emit_json("whatif", 1, whatif_json(found.base, found.changes))
+        emit_json("whatif", 1, found.to_dict())
         return
-    show([str(found.base)])
-    for kind in ("resource", "optimisation"):
-        show(["", whatif_table(found.changes, kind)])
-    next_line(same_job("predict", timeline="step.svg"))
+    show(found.parts())
+    next_line(same_job("predict", **single_values(-1), timeline="step.svg"))

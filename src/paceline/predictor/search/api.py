@@ -19,6 +19,8 @@ from paceline.spec.knob import knobs_of
 from paceline.spec.resolve_cluster import cluster_of
 from paceline.spec.resolve_model import Model
 from paceline.spec.resolve_plan import plan_fields, program_of
+from paceline.spec.search_options import USUAL_PLANS, SearchOptions
+from paceline.spec.training_options import TrainingOptions, asks_for_training, training_of
 from paceline.units import parse_seconds
 from paceline.workload.workload import Workload
 
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from paceline.predictor.per_layer import PerLayerPlan
     from paceline.predictor.search import Advice, PlanSearch
     from paceline.predictor.training_run import TrainingRun
-    from paceline.spec.training_options import TrainingOptions
 
 Target = str | Path | Cluster
 
@@ -88,7 +89,7 @@ def advise(
     model: Many[Model],
     cluster: Many[Target] | None = None,
     *,
-    top: int = 5,
+    top: int = USUAL_PLANS,
     price: float | None = None,
     **options: Unpack[JobLists],
 ) -> Advised:
@@ -100,8 +101,9 @@ def advise(
     """
     from paceline.predictor.search import advise as search_plans
 
+    most = knobs_of(SearchOptions)["top"].check(top)
     searches = _searches(model, cluster, options, price)
-    return Advised(tuple(Searched(search, search_plans(search, top)) for search in searches))
+    return Advised(tuple(Searched(search, search_plans(search, most)) for search in searches))
 
 
 def advise_within(
@@ -110,7 +112,7 @@ def advise_within(
     *,
     budget: float | None = None,
     deadline: str | float | None = None,
-    training: "TrainingOptions",
+    training: TrainingOptions,
     **options: Unpack[JobLists],
 ) -> "tuple[TrainingRun, ...]":
     """The best plan for each number of nodes that meets a budget and a deadline.
@@ -120,7 +122,6 @@ def advise_within(
     comes first, else the cheapest. Other arguments as in `advise`.
     """
     from paceline.predictor.search.budget import Limits, within_limits
-    from paceline.spec.training_options import asks_for_training, training_of
 
     if not asks_for_training(training):
         raise InputError(
@@ -219,13 +220,8 @@ def _searchable(job: JobOptions) -> JobOptions:
 
 
 def _priced(cluster: Cluster, price: float | None) -> Cluster:
-    if price is None:
-        return cluster
-    if not 0 < price < float("inf"):
-        raise InputError(
-            f"price must be positive (got {price:g})", "give a price per device and hour"
-        )
-    return replace(cluster, price_per_device_hour=price)
+    checked = knobs_of(TrainingOptions)["price"].check(price)
+    return cluster if checked is None else replace(cluster, price_per_device_hour=checked)
 
 
 def _searched(model: Model, cluster: Cluster, job: JobOptions) -> Workload:
