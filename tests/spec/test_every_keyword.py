@@ -190,7 +190,7 @@ def test_lists_give_one_prediction_for_each_combination():
     assert [one.workload.batch for one in found[:4]] == [32, 32, 64, 64]
     assert all(column in str(found) for column in ("model", "batch", "GPUs"))
     factors = ("model", "batch_per_replica", "link", "nodes")
-    assert {tuple(row[name] for name in factors) for row in found.to_dict()} == {
+    assert {tuple(row[name] for name in factors) for row in found.to_dict()["predictions"]} == {
         (model, batch, "100gbit", nodes)
         for model in ("resnet50", "vgg16")
         for batch in (32, 64)
