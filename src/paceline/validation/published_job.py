@@ -108,16 +108,10 @@ def _job(configuration: Configuration) -> PublishedJob:
 
 
 def program_of(configuration: Configuration) -> Program:
-    """The program of a row, from the names in its source."""
+    """The tuning and the compiler of a row's program."""
     method = configuration.method
     compiler = "xla" if "XLA on" in method else "plain" if "XLA off" in method else ""
-    return Program(
-        tuning=_tuning(configuration),
-        source=configuration.family,
-        task=configuration.task,
-        system=method if method.startswith("system:") else "",
-        compiler=compiler,
-    )
+    return Program(_tuning(configuration), compiler)
 
 
 def optimizer_of(configuration: Configuration) -> str:

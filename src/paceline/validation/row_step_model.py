@@ -1,6 +1,6 @@
 """Published rows as modelled steps, by the same stages as any prediction."""
 
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 
 from paceline.predictor import predict
@@ -17,6 +17,18 @@ _WHAT_COMPUTES = (
     *("device", "precision", "task"),
 )
 """Fields of a row that determine the computation time of a device."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowCovariates(Covariates):
+    """Covariates of a row, and the groups of rows that are not independent.
+
+    ``program`` is one program of a source on one network and sequence length, ``machine`` one
+    machine of a source.
+    """
+
+    program: str = ""
+    machine: str = ""
 
 
 def measured_seconds(row: PublishedRow) -> float:
@@ -51,8 +63,8 @@ def baseline_evidence(baseline: PublishedRow, row: Configuration) -> Evidence:
     return Evidence(baseline=Baseline(row_step(known), measured_seconds(baseline)))
 
 
-def row_covariates(configuration: Configuration) -> Covariates:
-    """Properties of a row that corrections may depend on, without its measured speed."""
+def row_covariates(configuration: Configuration) -> RowCovariates:
+    """The covariates of a row, which do not include its measured speed."""
     return _covariates(configuration.unnamed)
 
 
@@ -65,7 +77,15 @@ def _modelled(configuration: Configuration) -> ModelledStep:
 
 
 @lru_cache(maxsize=16384)
-def _covariates(configuration: Configuration) -> Covariates:
-    job = job_of(configuration)
-    assert job.plan.framework is not None
-    return covariates_of(job.workload, job.cluster, job.plan.framework, job.program)
+def _covariates(configuration: Configuration) -> RowCovariates:
+    job, source, method = job_of(configuration), configuration.family, configuration.method
+    framework, network = job.plan.framework, job.workload.graph.name
+    assert framework is not None
+    known = covariates_of(job.workload, job.cluster, framework, job.program)
+    sequence = job.workload.sequence or ""
+    machine = method if method.startswith("system:") else job.cluster.device.name
+    return RowCovariates(
+        **asdict(known),
+        program=f"{source}/{framework}/{configuration.task}/{network}/{sequence}",
+        machine=f"{source}/{machine}",
+    )

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from paceline.constants import number
 from paceline.predictor.uncertainty.covariates import Covariates
 from paceline.predictor.uncertainty.mixed_effects import (
     Hierarchy,
@@ -14,7 +15,6 @@ from paceline.predictor.uncertainty.mixed_effects import (
 from paceline.predictor.uncertainty.quantities import (
     BANDWIDTH,
     COMPUTING,
-    OVERHEAD,
     QUANTITIES,
     UNHIDDEN,
     VARIATION,
@@ -24,7 +24,6 @@ from paceline.predictor.uncertainty.step_corrections import StepCorrections
 KNOWN_WORK, COLD = "known_work", "cold"
 """Modes of prediction: the time of one device is measured, or nothing is."""
 
-_MOST_UNHIDDEN = 0.95
 _AS_PREDICTED = Uncertain(0.0, 0.0)
 
 
@@ -113,14 +112,12 @@ def corrections_for(
 
 def step_corrections(values: Mapping[str, float], notes: tuple[str, ...] = ()) -> StepCorrections:
     """The corrections of a step for values of the quantities on their own scales."""
-    variation = math.exp(values[VARIATION.name])
     return StepCorrections(
         compute_factor=math.exp(values[COMPUTING.name]),
-        variation=variation,
-        # interference = share / (1 - share) diverges as the share approaches 1.
-        unhidden_share=min(_MOST_UNHIDDEN, logistic(values[UNHIDDEN.name])),
+        variation=math.exp(values[VARIATION.name]),
+        unhidden_share=logistic(values[UNHIDDEN.name]),
         bandwidth_factor=math.exp(values[BANDWIDTH.name]),
-        overhead_seconds=math.exp(values[OVERHEAD.name]),
+        overhead_seconds=number("overheads.replicas.step_seconds"),
         notes=notes,
     )
 

@@ -53,7 +53,7 @@ def corrections_toml(model: CorrectionModel) -> str:
         "# A level is [effect, variance of what is not known of it].",
         "",
         "[unit]",
-        'log = ["computing.*", "bandwidth.*", "variation.*", "overhead.*", "errors.*", "memory.*"]',
+        'log = ["computing.*", "bandwidth.*", "variation.*", "errors.*", "memory.*"]',
         'logit = ["unhidden.*"]',
         'devices = ["domain.most_devices"]',
         "",

@@ -49,14 +49,10 @@ class Tuning(StrEnum):
 class Program:
     """The training program; empty fields are unknown.
 
-    ``source`` is the publisher of its results, ``task`` the task it trains for, ``system`` the
-    source's name of the machine, ``compiler`` the compiler that fuses operations.
+    ``compiler`` is the compiler that fuses operations.
     """
 
     tuning: Tuning | None = None
-    source: str = ""
-    task: str = ""
-    system: str = ""
     compiler: str = ""
 
 
@@ -66,9 +62,7 @@ class Covariates:
 
     ``base`` is the library under a framework (Horovod with MXNet is ``mxnet``), ``kind`` what a
     sample is, ``width`` half or full precision, ``reach`` the family of the slowest link that
-    gradients cross (``nvlink``, ``pcie``, ``tcp``, ``rdma``), ``link`` its name. ``script`` is
-    one published program, ``work`` that program on one network and sequence length, ``site`` one
-    published machine.
+    gradients cross (``nvlink``, ``pcie``, ``tcp``, ``rdma``), ``link`` its name.
     """
 
     framework: str = ""
@@ -83,9 +77,6 @@ class Covariates:
     model: str = ""
     reach: str = ""
     link: str = ""
-    script: str = ""
-    work: str = ""
-    site: str = ""
 
     def level(self, factor: str) -> str:
         """The level of a factor such as ``device`` or ``base+kind+width``; empty if unknown."""
@@ -99,8 +90,6 @@ def covariates_of(
     """The covariates of a job."""
     known = program or Program()
     link = _slowest_link(cluster)
-    source, model = known.source, workload.graph.name
-    script = f"{source}/{framework}/{known.task}" if source else ""
     return Covariates(
         framework=framework,
         base=base_of(framework),
@@ -111,12 +100,9 @@ def covariates_of(
         device=cluster.device.name,
         vendor=vendor_of(cluster.device),
         generation=generation_of(cluster.device),
-        model=model,
+        model=workload.graph.name,
         reach=_family(link, cluster) if link else "",
         link=link.name if link else "",
-        script=script,
-        work=f"{script}/{model}/{workload.sequence or ''}" if source else "",
-        site=f"{source}/{known.system or cluster.device.name}" if source else "",
     )
 
 

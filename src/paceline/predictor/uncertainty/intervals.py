@@ -22,7 +22,6 @@ from paceline.predictor.uncertainty.measured_scale import corrected_timeline
 from paceline.predictor.uncertainty.quantities import (
     BANDWIDTH,
     COMPUTING,
-    OVERHEAD,
     SCALING,
     SMALL_MOVE,
     UNHIDDEN,
@@ -131,7 +130,7 @@ def correction_variance(
 
     Each quantity is moved a little and the change is scaled to its standard deviation, as in the
     calibration of intervals on held-out rows. Pipelines take long to schedule, so only their
-    computing is considered. Quantities that only add seconds (overhead, jitter) need no schedule.
+    computing is considered. Jitter only adds seconds and needs no schedule.
     """
     step, applied = timeline.step, timeline.corrections
     variance = 0.0 if step.job.evidence.knows_work else fitted.variance(COMPUTING.name)
@@ -155,19 +154,17 @@ def scaling_variance(
     seconds_of: Callable[[StepCorrections], Any],
     slowest_of: Callable[[StepCorrections], Any],
 ) -> Any:
-    """Variance of the log step from messages, jitter and overheads, of one or many steps.
+    """Variance of the log step from messages and jitter, of one or many steps.
 
     ``seconds_of`` gives steps under other corrections, ``slowest_of`` the computing time of the
     slowest device over the mean.
     """
     moved = {each.name: fitted.moved(each.name, SMALL_MOVE) for each in SCALING}
     now = seconds_of(applied)
-    costlier = moved[OVERHEAD.name].overhead_seconds - applied.overhead_seconds
     # Jitter lengthens only the computing part of a step.
     computing = number("spread.step.computing_share")
     slower = slowest_of(moved[VARIATION.name]) / slowest_of(applied) - 1.0
     growth = {
-        OVERHEAD.name: np.log1p(costlier / now),
         VARIATION.name: np.log1p(slower * computing),
         **{each.name: np.log(seconds_of(moved[each.name]) / now) for each in (UNHIDDEN, BANDWIDTH)},
     }

@@ -21,12 +21,14 @@ class Factor:
 
     An ``optional`` factor without a level adds nothing; for other factors an unknown level widens
     the interval. ``deviation`` is the initial standard deviation among levels of a fit.
-    ``expected`` are prior effects, by the first name of a level.
+    ``expected`` are prior effects, by the first name of a level. The levels of a ``grouping``
+    factor exist in published rows only: every job adds the variance among them.
     """
 
     name: str
     deviation: float
     optional: bool = False
+    grouping: bool = False
     expected: Mapping[str, float] = field(default_factory=dict)
 
     def expected_effect(self, level: str) -> float:
@@ -57,7 +59,7 @@ class Hierarchy:
         """Constant plus the effects of the job's levels; unknown ones increase the variance."""
         value, variance = self.constant
         for factor in self.quantity.factors:
-            level = covariates.level(factor.name)
+            level = "" if factor.grouping else covariates.level(factor.name)
             known = self.levels.get(factor.name, {}).get(level)
             if known is not None:
                 value += known.value

@@ -1,8 +1,6 @@
 """The quantities that are fitted to published measurements, and their factors.
 
-Effects transfer only where physics allows it: losses of a program on PCIe machines say nothing
-about NVLink machines, so effects of programs are crossed with the family of the slowest link
-(``reach``), and the variation of workers with the link itself.
+docs/explanation/constants.md lists what each factor buys on held-out rows.
 """
 
 import math
@@ -23,35 +21,24 @@ COMPUTING = Quantity(
         Factor("model", 0.2),
         Factor("vendor", 0.3),
         Factor("generation+kind+width", 0.1),
-        Factor("work", 0.15),
-        Factor("site+width", 0.1),
+        # Rows of one program or machine are not independent. A job has a program and a machine
+        # of its own, so their effects are estimated with the rest and only the variance is kept.
+        Factor("program", 0.15, grouping=True),
+        Factor("machine+width", 0.1, grouping=True),
     ),
 )
 """Log of measured over predicted time of a single device."""
 
-UNHIDDEN = Quantity("unhidden", -2.0, 0.7, (Factor("framework", 0.5), Factor("script+reach", 0.7)))
+UNHIDDEN = Quantity("unhidden", -2.0, 0.7)
 """Logit of the share of hidden communication that lengthens the step."""
 
-BANDWIDTH = Quantity(
-    "bandwidth",
-    0.0,
-    0.2,
-    (Factor("reach", 0.2), Factor("link", 0.2), Factor("framework", 0.2)),
-)
+BANDWIDTH = Quantity("bandwidth", 0.0, 0.2, (Factor("link", 0.2), Factor("framework", 0.2)))
 """Log of measured over predicted speed of communication."""
 
-VARIATION = Quantity(
-    "variation",
-    math.log(0.01),
-    1.0,
-    (Factor("reach+kind", 0.5), Factor("script+link", 0.7)),
-)
+VARIATION = Quantity("variation", math.log(0.01), 1.0, (Factor("reach+kind", 0.5),))
 """Log of the coefficient of variation of workers' times."""
 
-OVERHEAD = Quantity("overhead", math.log(0.001), 1.0, (Factor("framework+kind", 0.7),))
-"""Log of the seconds per step that more than one replica costs, independent of size."""
-
-SCALING = (UNHIDDEN, BANDWIDTH, VARIATION, OVERHEAD)
+SCALING = (UNHIDDEN, BANDWIDTH, VARIATION)
 QUANTITIES = (COMPUTING, *SCALING)
 
 SMALL_MOVE = 0.2

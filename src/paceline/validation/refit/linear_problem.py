@@ -12,7 +12,7 @@ from paceline.predictor.uncertainty.mixed_effects import Hierarchy, Quantity, Un
 from paceline.validation.published_row import Configuration
 from paceline.validation.refit.linearise import Statement, design_of
 from paceline.validation.refit.mixed_model import Columns, MixedFit, solve
-from paceline.validation.row_step_model import row_covariates
+from paceline.validation.row_step_model import RowCovariates, row_covariates
 
 FloatArray = npt.NDArray[np.float64]
 _ROUNDS = 5
@@ -88,10 +88,10 @@ class Problem:
         }
 
 
-def row_weights(rows: Sequence[Covariates]) -> FloatArray:
+def row_weights(rows: Sequence[RowCovariates]) -> FloatArray:
     """Rows of one program on one device count together as the root of their number."""
-    counts = Counter((row.work, row.device) for row in rows)
-    return np.array([counts[row.work, row.device] ** -0.5 for row in rows])
+    counts = Counter((row.program, row.device) for row in rows)
+    return np.array([counts[row.program, row.device] ** -0.5 for row in rows])
 
 
 def _of(hierarchy: Hierarchy, rows: Sequence[Covariates]) -> dict[str, dict[str, Uncertain]]:

@@ -89,12 +89,13 @@ class MixedFit:
     noise: float
 
     def hierarchies(self) -> dict[str, Hierarchy]:
-        """Each quantity with the levels that were seen."""
+        """Each quantity with its observed levels, without those of grouping factors."""
         found = {}
         for quantity in self.columns.quantities:
+            shown = {factor.name for factor in quantity.factors if not factor.grouping}
             levels: dict[str, dict[str, Uncertain]] = {}
             for (name, factor, level), column in self.columns.index.items():
-                if name == quantity.name and factor:
+                if name == quantity.name and factor in shown:
                     levels.setdefault(factor, {})[level] = self._estimate(column)
             found[quantity.name] = Hierarchy(
                 quantity,
