@@ -62,22 +62,22 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--kernels",
         action="store_true",
-        help="only fit kernels, also without each device in turn, and score those that predict",
+        help="fit only the kernel curves, with each device held out, and score the shipped curves",
     )
     parser.add_argument(
         "--memory",
         action="store_true",
-        help="only fit the memory constants of spread.toml, to all models and without each in turn",
+        help="fit only the memory constants of spread.toml, with each model held out",
     )
     parser.add_argument(
         "--order",
         action="store_true",
-        help="only fit the difference above which two plans of a job are distinguishable",
+        help="fit only the difference above which two plans of a job are distinguishable",
     )
     parser.add_argument(
         "--steps",
         action="store_true",
-        help="only fit what whole steps say of kernels.toml, also without each source, generation, "
+        help="fit only the constants of kernels.toml to whole steps, with each source, generation, "
         f"framework and model in turn; writes {STEPS_FILE}",
     )
     return parser.parse_args()

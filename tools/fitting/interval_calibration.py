@@ -1,4 +1,4 @@
-"""How wide intervals have to be: errors of rows that were left out, as users ask for rows."""
+"""Calibrates the width of intervals with errors of held-out rows."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -23,12 +23,12 @@ from paceline.validation.refit.statements import quantities_of
 
 _LOW, _HIGH = 0.05, 0.95
 _FEWEST_SOURCES = 3
-"""A kind of work has a rule of its own where so many sources measured it."""
+"""Least number of sources for a separate rule of a kind of work."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOutError:
-    """log(measured / predicted throughput) of a row that was left out, and its deviation."""
+    """log(measured / predicted throughput) of a held-out row, and its standard deviation."""
 
     error: float
     deviation: float
@@ -44,7 +44,7 @@ def calibrated(
     rows: Sequence[PublishedRow],
     say: Callable[[str], None] = lambda text: None,
 ) -> CorrectionModel:
-    """The model with quantiles of errors on what was left out, by mode."""
+    """The model with quantiles of the errors of held-out rows, by mode."""
     rules = {}
     for mode, statements in ((KNOWN_WORK, paired), (COLD, alone)):
         say(f"{mode}: errors of rows that were left out")
@@ -60,7 +60,7 @@ def calibrated(
 def left_out_errors(
     model: CorrectionModel, statements: Sequence[Statement], rows: Sequence[PublishedRow], mode: str
 ) -> list[LeftOutError]:
-    """Errors under every protocol, each row as often as a protocol asks for it."""
+    """Errors of every row under every protocol that applies to it."""
     by_id = {row.configuration.id: row.configuration for row in rows}
     noise = model.rules[mode].noise
     quantities = quantities_of(mode == KNOWN_WORK)
@@ -90,7 +90,7 @@ def _error(
     protocol: HoldOut,
     longer: float,
 ) -> LeftOutError:
-    """A row's error and deviation, linear about where it was linearised.
+    """A row's error and standard deviation, in linear form.
 
     Its predicted step is ``longer`` by that much than it was there, as a logarithm.
     """
@@ -109,7 +109,7 @@ def _error(
 
 
 def error_rule(noise: float, errors: Sequence[LeftOutError]) -> ErrorRule:
-    """Quantiles of standardised errors: every protocol and in it every source weighs alike."""
+    """Quantiles of standardised errors, with equal weight per protocol and source."""
     counts = Counter((each.protocol, each.source) for each in errors)
     scaled = np.array([each.error / each.deviation for each in errors])
     weights = np.array([1.0 / counts[each.protocol, each.source] for each in errors])

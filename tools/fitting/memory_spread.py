@@ -1,4 +1,4 @@
-"""What `spread.toml` says of memory, fitted to peaks of layouts: all of them, and other models'."""
+"""Memory constants of `spread.toml`, fitted to measured peaks of layouts."""
 
 from collections.abc import Mapping, Sequence
 
@@ -19,7 +19,7 @@ _ROUNDS = 4
 
 
 def fitted(peaks: Sequence[Peak]) -> dict[str, float]:
-    """The values of least mean error, sought one after the other until none changes.
+    """The values of least mean error, by coordinate descent.
 
     Of values that are equally good it takes the middle one.
     """
@@ -49,7 +49,7 @@ def mean_error(found: NDArray[np.float64]) -> float:
 
 
 def memory_table() -> str:
-    """Values fitted to all layouts and without each model, with errors on those left out."""
+    """Values fitted to all layouts and with each model held out, with held-out errors."""
     peaks = measured_peaks(layout_table().measurements)
     names = " | ".join(name.rpartition(".")[2] for name in _TRIED)
     lines = [f"| fitted on | {names} | error there | error on others | bias on others |"]

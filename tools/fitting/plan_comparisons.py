@@ -1,4 +1,4 @@
-"""What `spread.toml` says of comparing plans, fitted to pairs of layouts of one job."""
+"""Comparison constants of `spread.toml`, fitted to pairs of layouts of one job."""
 
 import math
 from itertools import combinations
@@ -18,14 +18,14 @@ from paceline.validation.row_step_model import measured_seconds, row_step
 _NORMAL_MEDIAN = 0.6745
 """Median distance from the mean, in standard deviations of a normal distribution."""
 _LEAST_APART = 0.05
-"""Plans that lose the same but for this share say nothing of what losses are off by."""
+"""Least difference of losses of a pair that is used in the fit."""
 
 Pair = tuple[Prediction, Prediction, float]
-"""A plan, a faster one as predicted, and the logarithm of what the first took over the second."""
+"""A plan, one that is predicted to be faster, and log(measured step of the first / second)."""
 
 
 def measured_pairs() -> list[Pair]:
-    """All pairs of layouts of one job that ran well."""
+    """All pairs of usable layouts of one job."""
     pairs: list[Pair] = []
     for rows in layout_groups(usable_layouts(layout_table().measurements)).values():
         known = []
@@ -42,7 +42,7 @@ def measured_pairs() -> list[Pair]:
 
 
 def fitted_spread(pairs: list[Pair]) -> float:
-    """Standard error of a ratio of steps over how unlike the two are in what they lose.
+    """Standard error of the ratio of two steps, relative to the difference of their losses.
 
     From the median, since some layouts ran into something that no other did.
     """
@@ -55,7 +55,7 @@ def fitted_spread(pairs: list[Pair]) -> float:
 
 
 def comparison_table() -> str:
-    """What is fitted, and how often the order of a pair is right that is told apart or is not."""
+    """The fitted value, and how many pairs are ordered correctly."""
     pairs = measured_pairs()
     lines = [f"losses = {fitted_spread(pairs):.2g} (shipped {number('spread.comparison.losses')})"]
     for within, label in ((False, "distinguishable"), (True, "not distinguishable")):

@@ -1,4 +1,4 @@
-"""How far the curves that predict are off on measured kernels.
+"""Errors of the shipped kernel curves on measured kernels.
 
 The points are those of `fitting.kernels`: replayed bursts of single kernels, so nothing is paid
 for what training does not sustain, nor for launches by a framework. The constants were fitted on
@@ -22,12 +22,12 @@ from paceline.workload.graph import Graph, InputSpec, Node
 from paceline.workload.ops import Attention, Linear
 
 REPLAYED_LAUNCH_SECONDS = {"product": 2.4e-6, "attention": 16.7e-6}
-"""What a replayed kernel costs besides its work, as fitted on the points."""
+"""Overhead of a replayed kernel, as fitted on the points."""
 
 
 @dataclass(frozen=True)
 class ShippedError:
-    """Mean error of what predicts on one device, its bias, and the error without the bias."""
+    """Mean error of the shipped curves on one device, its bias, and the error without the bias."""
 
     kind: str
     device: str

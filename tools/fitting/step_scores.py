@@ -1,4 +1,4 @@
-"""How far steps are off that the constants of `fitting.steps` were fitted without."""
+"""Errors of steps that were held out of the fit of kernel constants."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ PROTOCOLS = (HoldOut.SOURCE, HoldOut.GENERATION, HoldOut.FRAMEWORK, HoldOut.MODE
 
 @dataclass(frozen=True)
 class StepErrors:
-    """log(measured / predicted seconds) of every step, when rows like it were left out.
+    """log(measured / predicted seconds) of every held-out step.
 
     ``alone`` nothing is corrected; ``corrected`` corrections of computing are fitted to the
     other rows, on top of the same constants.
@@ -32,7 +32,7 @@ class StepErrors:
 
 
 class StepScores:
-    """Errors of rows under hold-outs, for constants that stay and for those fitted without."""
+    """Errors of rows under hold-outs, with fixed constants and with refitted ones."""
 
     def __init__(self, rows: Sequence[Configuration], statements: Sequence[Statement]) -> None:
         self.rows, self.statements = rows, statements
@@ -41,12 +41,12 @@ class StepScores:
         self._all = {name: everything[name].constant.value for name in step_priors()}
 
     def of_fixed(self, protocol: HoldOut, values: Mapping[str, float]) -> StepErrors:
-        """With the same constants whatever is left out."""
+        """Errors with the same constants under every hold-out."""
         logarithms = {name: math.log(values[name]) for name in step_priors()}
         return self._errors(protocol, lambda level: logarithms, logarithms)
 
     def of_fitted(self, protocol: HoldOut) -> StepErrors:
-        """With constants fitted without the rows of the same level."""
+        """Errors with constants fitted without the rows of the same level."""
 
         def fitted(level: str) -> dict[str, float]:
             found = self._constants.without(lambda row: level_of(row, protocol) == level)
@@ -75,7 +75,7 @@ class StepScores:
         return StepErrors(alone, corrected)
 
     def _left(self, logarithms: Mapping[str, float]) -> list[Statement]:
-        """What steps say of corrections, once constants have these logarithms."""
+        """The statements of steps about corrections, given the logarithms of constants."""
         return [
             Statement(
                 each.id, {COMPUTING.name: each.slopes["program"]}, unexplained(each, logarithms)
@@ -85,7 +85,7 @@ class StepScores:
 
 
 def left_out_table(rows: Sequence[Configuration], statements: Sequence[Statement]) -> str:
-    """Mean errors by what was left out, as lines of Markdown."""
+    """Mean errors by hold-out, as lines of Markdown."""
     scores = StepScores(rows, statements)
     priors = {name: prior.value for name, prior in step_priors().items()}
     shipped = {name: number(f"kernels.{name}") for name in step_priors()}
