@@ -41,7 +41,7 @@ def chunks(draw, count, sharded):
                 backward_seconds=draw(st.floats(0.1, 6.0)),
                 forward_exchange_seconds=draw(st.sampled_from([0.0, 0.3])),
                 backward_exchange_seconds=draw(st.sampled_from([0.0, 0.4])),
-                send_seconds=draw(seconds),
+                send_seconds=draw(st.just(0.0) | seconds),
                 send_bytes=1.0,
                 segments=() if sharded else tuple(segments),
                 forward_sharding=shards,

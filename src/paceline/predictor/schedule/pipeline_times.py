@@ -77,6 +77,7 @@ class _Clocks:
     def __init__(self, chunks: Sequence[ChunkTime], pp: int, interference: float) -> None:
         self.chunks, self.pp, self.interference = chunks, pp, interference
         self.computed, self.network, self.finished = ([0.0] * pp for _ in range(3))
+        self.ends: list[float] = []
         self.arrived: list[float] = []
 
     def run(self, schedule: PipelineSchedule, micro_batches: int) -> None:
@@ -96,12 +97,15 @@ class _Clocks:
         hops = np.array([0.0, *(chunk.send_seconds for chunk in chunks)])
         # Messages to other stages queue only if one takes longer than a pass.
         queues = bool(hops.max() > work.min())
+        if queues:
+            hops[0] = -1.0  # not sent: a message of 0 s waits for earlier ones
         sends = columns.is_last
         if any(chunk.backward_sharding is not None for chunk in chunks):
             sends = [True] * len(sends)
         free, sent = [0.0] * pp, [0.0] * pp
         # The first entry is for passes that wait for nothing.
         arrived = self.arrived = [0.0]
+        ends = [0.0]
         # This loop takes most of the time of a long pipeline.
         for stage, source, seconds, hop, is_sending in zip(
             columns.stage,
@@ -122,11 +126,14 @@ class _Clocks:
             else:
                 end = start + seconds
             free[stage] = end
-            if queues and hop > 0:
-                end = sent[stage] = max(end, sent[stage]) + hop
+            if queues:
+                ends.append(end)
+                if hop >= 0:
+                    end = sent[stage] = max(end, sent[stage]) + hop
             else:
                 end += hop
             arrived.append(end)
+        self.ends = ends if queues else arrived
 
     def _with_messages(
         self, stage: int, chunk: ChunkTime, is_forward: bool, is_last: bool, start: float
@@ -154,7 +161,12 @@ class _Clocks:
     def round_seconds(self, schedule: PipelineSchedule, micro_batches: int) -> float | None:
         """Seconds of each further round; None if the last rounds differ."""
         pairs = _repeated(schedule, self.pp, micro_batches, len(self.chunks) // self.pp)
-        added = [self.arrived[now] - self.arrived[before] for now, before in pairs]
+        # A saturated link hides how much later passes end, so their ends count too.
+        added = [
+            clocks[now] - clocks[before]
+            for clocks in (self.arrived, self.ends)
+            for now, before in pairs
+        ]
         shortest, longest = min(added), max(added)
         return longest if longest - shortest <= _REPEATS * longest else None
 
