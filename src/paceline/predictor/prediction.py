@@ -245,8 +245,8 @@ class Prediction(PublicResult):
         return [as_text(self)]
 
     def summary(self) -> str:
-        """The job and its throughput."""
-        return headline(self)
+        """Throughput and job."""
+        return f"{self.samples_per_second:,.4g} samples/s: {headline(self)}"
 
     def to_dict(self) -> dict[str, Any]:
         """The fields of ``predict --json``."""
