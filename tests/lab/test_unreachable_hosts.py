@@ -1,4 +1,4 @@
-"""What goes wrong between hosts, made to go wrong in a lab: the message names host and cause."""
+"""Slow, silent and dead hosts in a lab: the message names the host and the cause."""
 
 import subprocess
 import sys
