@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import tomllib
 from dataclasses import dataclass
 from typing import Annotated, TypedDict
 
@@ -19,6 +20,7 @@ from paceline.spec.job_options import JobArguments, JobLists, JobOptions, SweepO
 from paceline.spec.knob import Knob, arguments_of, check_options, knobs_of
 from paceline.spec.search_options import SearchOptions
 from paceline.spec.training_options import TrainingOptions
+from paceline.toml_writer import toml_text
 from paceline.units import parse_bytes
 
 SPECS = (JobArguments, JobOptions, SweepOptions, TrainingOptions, SearchOptions)
@@ -123,14 +125,16 @@ def values_of(knob):
 @pytest.mark.parametrize("spec", SPECS)
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
-def test_arguments_keywords_and_json_are_the_same_options(spec, data):
+def test_arguments_keywords_toml_and_json_are_the_same_options(spec, data):
     known = knobs_of(spec)
     names = data.draw(st.lists(st.sampled_from(sorted(known)), unique=True, max_size=8))
     options = {name: data.draw(values_of(known[name]), name) for name in names}
     arguments = arguments_of(spec, options)
     from_arguments = parsed(spec, arguments)
     assert from_arguments == options
-    from_json = json.loads(json.dumps(from_arguments))
+    from_toml = tomllib.loads(toml_text(from_arguments))
+    assert from_toml == options
+    from_json = json.loads(json.dumps(from_toml))
     assert from_json == options
     assert arguments_of(spec, from_json) == arguments
     assert check_options(spec, from_json, "f").keys() == options.keys()
@@ -171,3 +175,20 @@ def test_lists_and_single_values_declare_the_same_knobs():
     assert {name: knob.knob for name, knob in singles.items()} == {
         name: knob.knob for name, knob in lists.items()
     }
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ("inputs", "input"),
+        ("cards", "nics"),
+        ("context_form", "cp_impl"),
+        ("curve", "allreduce_curve"),
+        ("optimiser", "optimizer"),
+        ("optimiser_state", "optimizer_state"),
+    ],
+)
+def test_a_keyword_of_version_0_1_is_answered_with_the_present_one(before, now):
+    with pytest.raises(InputError) as caught:
+        pl.predict("resnet50", "dgx-1", **{before: 1})
+    assert caught.value.hint == f"use {now}"

@@ -1,6 +1,5 @@
 """Options shared by several commands."""
 
-import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,21 +23,6 @@ class IntegerRange(click.IntRange):
     name = "integer"
 
 
-class FiniteRange(click.FloatRange):
-    """A number in a range, NaN excluded: comparisons with NaN are false, so click accepts it."""
-
-    name = "float"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Convert as click does and reject NaN."""
-        number: float = super().convert(value, param, ctx)
-        if math.isnan(number):
-            self.fail(f"{value} is not a number.", param, ctx)
-        return number
-
-
 def study_name(context: click.Context, parameter: click.Parameter, name: str | None) -> str | None:
     """Check that a study name can be printed and used as a file name."""
     if name is not None and (not name.strip() or not name.isprintable() or "/" in name):
@@ -56,19 +40,6 @@ def timeout_seconds(text: str | None) -> float | None:
             f"--timeout must be greater than 0 (got '{text}')", "use a value such as 10min"
         )
     return seconds
-
-
-class AliasedOption(click.Option):
-    """An option with several spellings; help shows the first."""
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """The help record of the first spelling."""
-        spellings = self.opts
-        self.opts = spellings[:1]
-        try:
-            return super().get_help_record(ctx)
-        finally:
-            self.opts = spellings
 
 
 def _store_path(
@@ -92,9 +63,6 @@ store_option = click.option(
 
 seq_option = click.option(
     "--seq",
-    "--sequence",
-    "seq",
-    cls=AliasedOption,
     type=int,
     help="Sequence length in tokens [default: the published one].",
 )

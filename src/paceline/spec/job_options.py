@@ -71,6 +71,7 @@ INPUT = _workload(
     "Input shape of a model file, batch first, such as 32x3x224x224; repeatable.",
     metavar="SHAPE",
     repeated=True,
+    formerly="inputs",
 )
 CLUSTER = _cluster(
     "Cluster: a name from 'paceline catalog clusters' or a TOML file.",
@@ -151,7 +152,10 @@ class WorkloadOptions(TypedDict, total=False):
     optimizer: Annotated[
         str | None,
         _workload(
-            "Optimizer: sgd, momentum or adam.", metavar="NAME", default="adam for sequence models"
+            "Optimizer: sgd, momentum or adam.",
+            metavar="NAME",
+            default="adam for sequence models",
+            formerly="optimiser",
         ),
     ]
 
@@ -163,7 +167,8 @@ class TopologyOptions(TypedDict, total=False):
         str | None, _cluster("Link inside a node.", metavar="NAME", default="the cluster's")
     ]
     nics: Annotated[
-        int | None, _cluster("NICs per node.", low=1, high=1000, default="the cluster's")
+        int | None,
+        _cluster("NICs per node.", low=1, high=1000, default="the cluster's", formerly="cards"),
     ]
     processes: Annotated[
         int | None,
@@ -208,6 +213,7 @@ class PlanOptions(TypedDict, total=False):
         _plan(
             "Context-parallel implementation.",
             choices=ContextForm,
+            formerly="context_form",
             default="that of the framework",
         ),
     ]
@@ -233,7 +239,12 @@ class PlanOptions(TypedDict, total=False):
     ]
     optimizer_state: Annotated[
         str | None,
-        _plan("Precision of the optimizer state.", choices=OptimizerState, default="fp32"),
+        _plan(
+            "Precision of the optimizer state.",
+            choices=OptimizerState,
+            default="fp32",
+            formerly="optimiser_state",
+        ),
     ]
     micro_batch: Annotated[
         int | None,
@@ -299,6 +310,7 @@ class MeasuredOptions(TypedDict, total=False):
         _measured(
             "Measured all-reduce time by size: a file of 'calibrate --out', nccl-tests or OSU.",
             metavar="FILE",
+            formerly="curve",
         ),
     ]
     input_time: Annotated[

@@ -29,7 +29,7 @@ class Knob:
     describes a default that is computed; ``negative`` marks a flag that is usually on, so that
     help lists ``--no-name``. ``several`` allows lists: comma-separated text or a sequence;
     ``repeated`` is an option that is given once per value. ``key`` is its key in files [the name];
-    a dotted key is in a table.
+    a dotted key is in a table. ``formerly`` is the keyword of version 0.1.
     """
 
     help: str
@@ -45,6 +45,7 @@ class Knob:
     several: bool = False
     repeated: bool = False
     key: str = ""
+    formerly: str = ""
 
     @property
     def text(self) -> str:
@@ -237,9 +238,10 @@ def check_options(spec: type, options: Mapping[str, Any], function: str) -> dict
     known = knobs_of(spec)
     for name in options:
         if name not in known:
+            renamed = [knob.name for knob in known.values() if knob.knob.formerly == name]
             raise InputError(
                 f"{function} has no option '{name}'.{did_you_mean(name, known)}",
-                f"use one of {', '.join(known)}",
+                f"use {renamed[0]}" if renamed else f"use one of {', '.join(known)}",
             )
     return {name: known[name].check(value) for name, value in options.items() if value is not None}
 
