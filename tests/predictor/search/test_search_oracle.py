@@ -181,8 +181,8 @@ def test_numbers_of_nodes(nodes, largest, searched_nodes):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"price": 0.0, "global_batch": 64}, "price must be positive"),
-        ({"price": float("inf"), "global_batch": 64}, "price must be positive"),
+        ({"price": 0.0, "global_batch": 64}, "price must be a number"),
+        ({"price": float("inf"), "global_batch": 64}, "price must be a number"),
         ({}, "needs --global-batch"),
     ],
 )
