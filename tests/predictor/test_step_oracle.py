@@ -352,4 +352,5 @@ def test_table_names_plans_that_do_not_fit():
     assert "price / 1M samples" in titles(found, found.with_price(2.0))
     assert "tokens/s" not in titles(found)
     assert "does NOT fit" in str(large)
+    assert all(len(line) <= 100 and line == line.rstrip() for line in str(large).splitlines())
     assert "does NOT fit" not in str(found)
