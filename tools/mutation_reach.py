@@ -20,6 +20,7 @@ REACHED = Path(os.environ["MUTATION_REACH"])
 
 _seen: set[CodeType] = set()
 _reached: dict[str, dict[str, float]] = {}
+_failed: set[str] = set()
 
 
 def _record(frame: FrameType, event: str, argument: object) -> None:
@@ -43,6 +44,16 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
                 _reached.setdefault(key, {})[item.nodeid] = seconds
 
 
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Remember failures: a test that fails without a mutant says nothing about mutants."""
+    if report.failed:
+        _failed.add(report.nodeid)
+
+
 def pytest_sessionfinish() -> None:
-    """Write the tests of each function, with the seconds they took."""
-    REACHED.write_text(json.dumps(_reached))
+    """Write the tests of each function that pass, with the seconds they took."""
+    passing = {
+        key: {test: seconds for test, seconds in tests.items() if test not in _failed}
+        for key, tests in _reached.items()
+    }
+    REACHED.write_text(json.dumps(passing))
