@@ -159,3 +159,32 @@ def test_model_parallelism_on_nodes_of_four(nodes):
         Workload.of("vgg16", 8 * 4 * nodes), place, plan, corrections=sweep.job.corrections
     )
     assert sweep.at(point)[0] == pytest.approx(expected.step_seconds, rel=0.01)
+
+
+def test_rows_of_points():
+    rows = TWO.rows()
+    assert len(rows) == 8
+    assert rows[3] == {
+        "batch": 2.0,
+        "link": 12.5e9,
+        "dp_step_seconds": 1.0,
+        "mp_step_seconds": 2.0,
+    }
+    assert ONE.rows()[2] == {"batch": 4.0, "dp_step_seconds": 3.0, "mp_step_seconds": 2.0}
+
+
+def test_large_surfaces_are_thinned():
+    """At most 24 rows, and as many columns as the width allows; first and last are shown."""
+    xs, ys = np.arange(1.0, 101.0), np.arange(1.0, 61.0)
+    ratio = np.where(xs[:, None] > 50, 4.0, 0.1) * np.ones_like(ys)
+    wide = SweepComparison(
+        {"batch": xs, "nodes": ys},
+        {"dp": ratio, "mp": np.ones_like(ratio)},
+        np.ones_like(ratio),
+        (),
+    )
+    lines = surface_lines(wide, 44)
+    rows = lines[1:-2]
+    assert len(rows) == 24
+    assert (rows[0].split()[0], rows[-1].split()[0]) == ("1", "60")
+    assert all(row.split()[1] == "D" * 20 + "M" * 20 for row in rows)
