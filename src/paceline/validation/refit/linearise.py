@@ -1,4 +1,4 @@
-"""Measurements as linear statements about quantities, around values that are thought likely."""
+"""Linearise measurements in the fitted quantities, around their prior values."""
 
 import math
 from collections.abc import Mapping, Sequence

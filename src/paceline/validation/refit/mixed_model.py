@@ -22,8 +22,8 @@ _PRIOR_LEVELS = 2.0
 _LEAST_DEVIATION = 0.01
 _LEAST_NOISE = 0.01
 _MOST_GROWTH = 2.0
-"""A deviation may grow to so many times the one it begins with: shares near 0 or 1 say nothing
-of how far they are from it, and would grow without end."""
+"""Maximum growth of a deviation over its initial value. Shares near 0 or 1 do not bound it, so
+without a limit it would diverge."""
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Columns:
         return matrix
 
     def prior_mean(self) -> FloatArray:
-        """Priors of constants, and what is thought of levels: nothing, mostly."""
+        """Priors of constants, and the priors of levels, most of them flat."""
         mean = np.zeros(len(self.index))
         for quantity in self.quantities:
             mean[self.index[quantity.name, "", ""]] = quantity.prior

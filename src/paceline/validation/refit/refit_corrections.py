@@ -36,13 +36,13 @@ from paceline.validation.row_step_model import (
 Say = Callable[[str], None]
 _ROUNDS = 3
 _LIKELY_NOISE = 0.06
-"""Noise of the fits that only say about which values a row is linearised. Their deviations are
-priors: with free ones shares run to 0 or 1, where a row says nothing more."""
+"""Noise of the fits that determine the point of linearisation. Their deviations are fixed at the
+priors: free ones drive shares to 0 or 1, where a row has no gradient."""
 _LONGEST_MOVE = 1.0
 
 
 class _Rows:
-    """Measured steps that say something about some quantities."""
+    """Measured steps that constrain some quantities."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class _Rows:
         self.covariates = [row_covariates(row) for row in self.configurations]
 
     def statements(self, values: Sequence[Mapping[str, float]]) -> list[Statement]:
-        """What each says, linearised about its own ``values``."""
+        """The rows, each linearised about its own ``values``."""
         return [
             statement(row.id, prepared, seconds, own, self.quantities)
             for (row, prepared, seconds), own in zip(self.steps, values, strict=True)

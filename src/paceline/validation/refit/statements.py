@@ -22,7 +22,7 @@ _SLOPE_DECIMALS = 4
 
 
 def quantities_of(paired: bool) -> tuple[Quantity, ...]:
-    """What a row says something about: with its baseline of scaling, alone of computing."""
+    """Quantities that a row constrains: scaling with a baseline, compute without one."""
     return SCALING if paired else (COMPUTING,)
 
 
@@ -39,7 +39,7 @@ def shipped_statements(paired: bool) -> dict[str, Statement]:
 
 @cache
 def shipped_step_statements() -> tuple[Statement, ...]:
-    """What steps say of the constants that `fitting.steps` fits, about the shipped values."""
+    """Steps linearised in the constants that `fitting.steps` fits, about the shipped values."""
     rows = _read(STEPS_FILE)
     names = [name for name in rows[0] if name not in ("id", "response")]
     return tuple(_statement(row, names) for row in rows)
@@ -57,7 +57,7 @@ def statements_bytes(paired: Iterable[Statement], alone: Iterable[Statement]) ->
 
 
 def step_statements_bytes(statements: Sequence[Statement]) -> bytes:
-    """The file of what steps say of constants; slopes with fewer digits."""
+    """The file of linearised steps; slopes with fewer digits."""
     names = list(statements[0].slopes)
     rows = [["id", "response", *names]]
     for each in statements:

@@ -2,7 +2,7 @@
 
 Published steps that are mostly computing are linear statements about the logarithms of constants
 (`data/reference/step_priors.toml` has their priors) and about what each program and machine adds.
-Both are solved for together, so that a program that is slow everywhere says nothing of kernels.
+Both are solved for together, so that a program that is slow everywhere does not change the kernels.
 `script/fit-constants --steps` prints the constants and writes the statements.
 """
 
@@ -38,7 +38,7 @@ _OF_ALL_STEPS = ("other", "update")
 
 @dataclass(frozen=True)
 class StepPrior:
-    """What is thought of a constant before any step is seen; ``width`` is of its logarithm."""
+    """Prior of a constant; ``width`` is the standard deviation of its logarithm."""
 
     name: str
     value: float
@@ -62,14 +62,14 @@ def step_priors() -> dict[str, StepPrior]:
 
 
 def step_quantities() -> tuple[Quantity, ...]:
-    """What a step says something about: its program, and the logarithm of every constant."""
+    """Quantities that a step constrains: its program, and the logarithm of every constant."""
     return (PROGRAM, *(prior.quantity for prior in step_priors().values()))
 
 
 def linearised_steps(
     measurements: Sequence[PublishedRow], say: Say = lambda text: None
 ) -> tuple[list[Configuration], list[Statement]]:
-    """Rows that are mostly computing, and what they say, linearised about the fitted values."""
+    """Rows dominated by compute, linearised about the fitted values."""
     efficiency = load_efficiency()
     steps = [step for step in steps_alone(measurements) if _computing_share(step) >= _LEAST_SHARE]
     rows = [row for row, _, _ in steps]
