@@ -49,7 +49,7 @@ def test_an_extra_argument_suggests_its_option(line, meant):
 
 def test_an_unknown_argument_has_the_default_hint():
     assert "--help" in answer("study list nothing-of-this-name")[1]
-    assert "without a space" in answer("advise --model llama3_8b --deadline 30 days")[1]
+    assert "30d" in answer("advise --model llama3_8b --deadline 30 days")[1]
 
 
 @pytest.mark.parametrize(

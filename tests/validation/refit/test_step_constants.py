@@ -1,4 +1,4 @@
-"""Constants that whole steps teach: shipped as fitted, scored without what they are asked for."""
+"""Constants fitted to whole steps: shipped as fitted, scored on rows that were held out."""
 
 import math
 from dataclasses import replace
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.thorough
 
 @pytest.fixture(scope="module")
 def steps():
-    """Rows and what they say."""
+    """Rows and their linearised steps."""
     statements = shipped_step_statements()
     rows = fitted_rows()
     return [rows[each.id].configuration for each in statements], list(statements)
@@ -54,15 +54,15 @@ def test_every_prior_says_why_and_every_such_constant_is_called_fitted():
         assert own.status is ConstantStatus.FITTED and "--steps" in own.source, name
 
 
-def test_what_steps_say_is_what_they_are_predicted_to_take(steps):
+def test_linearised_steps_agree_with_predictions(steps):
     """Rows here and there, of every kind of statement: as kept, and as they are predicted now."""
     rows, statements = steps
     chosen = {row.id: each for row, each in zip(rows[::250], statements[::250], strict=True)}
     logarithms = {name: math.log(value) for name, value in shipped().items()}
     measured = [row for key, row in fitted_rows().items() if key in chosen]
     for step in steps_alone(measured):
-        row, prepared, seconds = step
-        error = math.log(seconds / prepared.seconds())
+        row, modelled, seconds = step
+        error = math.log(seconds / row_seconds(modelled))
         assert unexplained(chosen[row.id], logarithms) == pytest.approx(error, abs=0.02), row.id
         again = step_statement(step, load_efficiency())
         assert again.slopes == pytest.approx(chosen[row.id].slopes, abs=0.03), row.id
