@@ -13,7 +13,7 @@ from paceline.json_text import json_text
 if TYPE_CHECKING:
     from paceline.render.result import Part, PublicResult
 
-__all__ = ["emit", "emit_json", "json_option", "json_text", "next_line", "show"]
+__all__ = ["emit", "emit_json", "json_option", "next_line", "result_json", "show"]
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 
@@ -21,13 +21,18 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 def emit(result: "PublicResult", as_json: bool, *next_commands: str) -> None:
     """Print the result of a public function as tables or JSON, its warnings and next commands."""
     if as_json:
-        kind, _, version = result.schema.rpartition("/")
-        emit_json(kind, int(version), result.to_dict())
+        click.echo(result_json(result))
         return
     show(result.parts())
     warn(result.warnings())
     if next_commands:
         next_line(*next_commands)
+
+
+def result_json(result: "PublicResult") -> str:
+    """A result as one JSON object with its schema."""
+    kind, _, version = result.schema.rpartition("/")
+    return json_text(kind, int(version), result.to_dict())
 
 
 def emit_json(kind: str, version: int, fields: Mapping[str, Any]) -> None:

@@ -7,8 +7,7 @@ import click
 
 from paceline.cli.echo import echo
 from paceline.cli.options import workers_option
-from paceline.cli.output import emit
-from paceline.json_text import json_text
+from paceline.cli.output import emit, result_json
 
 if TYPE_CHECKING:
     from paceline.parallel_map import Workers
@@ -98,6 +97,6 @@ def command(
             on_stage=lambda text: echo(f"  {text}", err=True),
         )
     if json_file not in (None, "-"):
-        write_text(Path(str(json_file)), json_text("validation", 1, found.to_dict()) + "\n")
+        write_text(Path(str(json_file)), result_json(found) + "\n")
     further = ("paceline catalog publications", "paceline validate --predictions predictions.csv")
     emit(found, json_file == "-", *further)
