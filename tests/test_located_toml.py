@@ -5,7 +5,7 @@ from typing import Annotated
 
 import pytest
 
-from paceline import units
+from paceline import located_toml, units
 from paceline.errors import InputError
 from paceline.file_errors import Problems
 from paceline.file_keys import COUNT, Key, quantity
@@ -129,3 +129,37 @@ def test_a_file_of_the_package_and_a_file_that_is_not_there(tmp_path):
     assert shipped_toml("data", "hardware", "links.toml").table("link").values
     with pytest.raises(InputError, match=r"cannot read .*none.toml: No such file"):
         read_toml(tmp_path / "none.toml")
+
+
+def test_values_of_a_packaged_file_are_cached_beside_the_bytecode(tmp_path, monkeypatch):
+    monkeypatch.setattr(located_toml, "PACKAGE", tmp_path)
+    monkeypatch.setattr("sys.pycache_prefix", str(tmp_path / "cache"))
+    monkeypatch.setattr("sys.dont_write_bytecode", False)
+    (tmp_path / "one.toml").write_text("a = 1\nb = [2.5, inf]\n")
+    first = located_toml.shipped_toml("one.toml")
+    monkeypatch.setattr("tomllib.loads", None)
+    assert located_toml.shipped_toml("one.toml") == first
+    assert first.values == {"a": 1, "b": [2.5, float("inf")]}
+
+
+@pytest.mark.parametrize("damage", ["", "{}", '{"text": 1}', "no JSON"])
+def test_a_changed_file_or_a_damaged_cache_is_parsed_again(tmp_path, monkeypatch, damage):
+    monkeypatch.setattr(located_toml, "PACKAGE", tmp_path)
+    monkeypatch.setattr("sys.pycache_prefix", str(tmp_path / "cache"))
+    monkeypatch.setattr("sys.dont_write_bytecode", False)
+    (tmp_path / "one.toml").write_text("a = 1\n")
+    located_toml.shipped_toml("one.toml")
+    (cached,) = (tmp_path / "cache").rglob("*.json")
+    cached.write_text(damage)
+    assert located_toml.shipped_toml("one.toml").values == {"a": 1}
+    (tmp_path / "one.toml").write_text("a = 2\n")
+    assert located_toml.shipped_toml("one.toml").values == {"a": 2}
+
+
+def test_nothing_is_cached_if_python_writes_no_bytecode(tmp_path, monkeypatch):
+    monkeypatch.setattr(located_toml, "PACKAGE", tmp_path)
+    monkeypatch.setattr("sys.pycache_prefix", str(tmp_path / "cache"))
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
+    (tmp_path / "one.toml").write_text("a = 1\n")
+    assert located_toml.shipped_toml("one.toml").values == {"a": 1}
+    assert not list(tmp_path.rglob("*.json"))

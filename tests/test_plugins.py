@@ -1,5 +1,6 @@
 """What packages of third parties add by entry points, used by the real command."""
 
+import importlib.metadata
 import json
 import subprocess
 import sys
@@ -40,7 +41,8 @@ def registered(monkeypatch):
 
     def register(*points):
         found = [EntryPoint(name, value, PluginKind.READER.value) for name, value in points]
-        monkeypatch.setattr(plugins, "entry_points", lambda group: found)
+        monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: found)
+        monkeypatch.setattr(plugins, "_may_register", lambda folder: True)
 
     plugins.plugins.cache_clear()
     yield register
@@ -206,3 +208,18 @@ def test_doctor_claims_no_launcher_that_does_not_exist(tmp_path):
     names = {finding["name"] for finding in json.loads(answer.stdout)["findings"]}
     launching = {name for name in names if name.startswith("launch with")}
     assert launching == {f"launch with {name}" for name in BUILT_IN}
+
+
+def test_only_folders_that_name_a_group_are_searched_for_plugins(tmp_path):
+    empty, other, ours, egg = (tmp_path / name for name in ("empty", "other", "ours", "egg"))
+    for folder in (empty, other / "x.dist-info", ours / "y-1.dist-info", egg / "z.egg"):
+        folder.mkdir(parents=True)
+    command = "[console_scripts]\npaceline = paceline.cli.main:main\n"
+    (other / "x.dist-info" / "entry_points.txt").write_text(command)
+    points = f"{command}[paceline.readers]\nmine = mine:READER\n"
+    (ours / "y-1.dist-info" / "entry_points.txt").write_text(points)
+    archive = tmp_path / "modules.zip"
+    archive.write_bytes(b"")
+    paths = (empty, other, ours, egg, archive, tmp_path / "missing")
+    found = [plugins._may_register(str(path)) for path in paths]
+    assert found == [False, False, True, True, True, False]

@@ -4,11 +4,15 @@
 the root `TomlTable`.
 """
 
+import json
+import os
 import re
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from importlib import resources
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +21,7 @@ from paceline.user_files import read_text
 
 LARGEST_BYTES = 4_000_000
 LONGEST_LINE = 10_000
+PACKAGE = Path(__file__).parent
 TablePath = tuple[str | int, ...]
 _HEADER = re.compile(r"^\s*(?P<array>\[)?\[\s*(?P<path>[^\[\]]+?)\s*\]\]?\s*(#.*)?$")
 _HEADER_PART = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|([^."'\s]+))\s*""")
@@ -82,9 +87,27 @@ def read_toml(path: Path) -> TomlTable:
 
 
 def shipped_toml(*parts: str) -> TomlTable:
-    """The root table of a packaged file: ``shipped_toml("data", "traces", "x.toml")``."""
-    text = resources.files("paceline").joinpath(*parts).read_text(encoding="utf-8")
-    return parse_toml(text, parts[-1])
+    """The root table of a packaged file: ``shipped_toml("data", "traces", "x.toml")``.
+
+    tomllib is written in Python, so the values of the file are cached as JSON beside the bytecode
+    of the package, under the same rules: nothing is written if that folder is read-only or
+    Python runs with ``-B``.
+    """
+    text = PACKAGE.joinpath(*parts).read_text(encoding="utf-8")
+    cache = Path(cache_from_source(str(PACKAGE / "-".join(parts)))).with_suffix(".json")
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        cached = json.loads(cache.read_text(encoding="utf-8"))
+        if cached["text"] == text:
+            return TomlTable(parts[-1], text, (), cached["values"])
+    root = parse_toml(text, parts[-1])
+    if not sys.dont_write_bytecode:
+        # Processes that start together each write a file of their own, then rename it.
+        own = cache.with_suffix(f".{os.getpid()}")
+        with suppress(OSError, TypeError):
+            cache.parent.mkdir(parents=True, exist_ok=True)
+            own.write_text(json.dumps({"text": text, "values": root.values}), encoding="utf-8")
+            own.replace(cache)
+    return root
 
 
 def line_of(text: str, table: Sequence[str | int], key: str | None = None) -> int | None:

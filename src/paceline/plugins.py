@@ -1,11 +1,12 @@
 """Plugins: extensions that installed packages register as entry points."""
 
 import os
+import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,6 +38,8 @@ class Plugin:
 
     def load(self) -> Any:
         """Import the object of the entry point; any exception becomes a `PluginError`."""
+        from importlib.metadata import EntryPoint
+
         try:
             return EntryPoint(self.name, self.target, self.kind.value).load()
         # SystemExit too: a module that calls sys.exit() must not end Paceline.
@@ -122,7 +125,39 @@ def why_unusable(plugin: Plugin, registry: Callable[[], object]) -> str:
 
 
 def _registered(kind: PluginKind) -> list[Plugin]:
+    if not any(map(_may_register, sys.path)):
+        return []
+    from importlib.metadata import entry_points  # 15 ms to import, 10 ms to search
+
     return [
         Plugin(kind, point.name, point.value, point.dist.name if point.dist else "unknown")
         for point in entry_points(group=kind.value)
     ]
+
+
+def _may_register(folder: str) -> bool:
+    """Whether a package in a ``folder`` of the import path may register a plugin."""
+    path = Path(folder)
+    try:
+        changed_ns = path.stat().st_mtime_ns
+    except OSError:
+        return False
+    # Only importlib.metadata reads archives.
+    return not path.is_dir() or _names_a_group(path, changed_ns)
+
+
+@cache
+def _names_a_group(folder: Path, changed_ns: int) -> bool:
+    """Whether entry points of a package in ``folder``, last changed then, name one of our groups.
+
+    Eggs (``NAME.egg``) may be archives, so they count as if they did.
+    """
+    with suppress(OSError):
+        for entry in folder.iterdir():
+            if entry.suffix == ".egg":
+                return True
+            if entry.name.lower().endswith((".dist-info", "egg-info")):
+                with suppress(OSError):
+                    if b"[paceline." in (entry / "entry_points.txt").read_bytes():
+                        return True
+    return False

@@ -6,7 +6,7 @@ import pytest
 
 from paceline.explanation.explain_step import explain
 from paceline.explanation.finding import Cause
-from paceline.step import profile_steps
+from paceline.step.step_profile import profile_steps
 from seen_steps import seen_launch, seen_step
 
 MESSAGES = tuple((share, 2e6) for share in (0.25, 0.5, 0.75, 1.0))

@@ -9,7 +9,8 @@ from builders import a_profile
 from paceline.explanation.explain_step import explain
 from paceline.explanation.finding import Cause
 from paceline.explanation.overheads import StepOverheads, over_launches
-from paceline.step import Origin, Phase, Step, Task, profile_steps
+from paceline.step import Origin, Phase, Step, Task
+from paceline.step.step_profile import profile_steps
 from seen_steps import seen_launch, seen_step
 
 MESSAGES = tuple((share, 2e6) for share in (0.25, 0.5, 0.75, 1.0))

@@ -6,7 +6,6 @@ Run as a program it writes that page, to be looked at: python tests/report/sampl
 import random
 import sys
 
-from paceline.render import Column, Fact, Page, Ranged, Section, Table, render, write_text
 from paceline.render.figures import (
     BarSeries,
     BarsInfo,
@@ -34,6 +33,10 @@ from paceline.render.figures import (
     gantt_info,
     utilisation_info,
 )
+from paceline.render.files import write_text
+from paceline.render.html_page import Fact, Page, Section, render
+from paceline.render.number_format import Ranged
+from paceline.render.table import Column, Table
 from paceline.step import Phase, Step, Task
 from paceline.step.schedule import schedule
 from paceline.step.waterfall import ItemKind, Waterfall, WaterfallItem

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from PIL import Image
 
 from paceline.errors import InputError, MissingExtraError
-from paceline.render import Fact, Page, Section
 from paceline.render.figure_files.figure_files import check_figure_path, write_drawing
 from paceline.render.figure_files.figure_set import write_figures
 from paceline.render.figure_files.svg_renderer import inline_styles, pdf_bytes, png_bytes
 from paceline.render.figures import draw, figure
+from paceline.render.html_page import Fact, Page, Section
 from render.samples import all_infos, throughput
 from render.test_figures import INFO
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paceline.render import Ranged
 from paceline.render.figures import (
     BarSeries,
     BarsInfo,
@@ -45,6 +44,7 @@ from paceline.render.figures import (
     standalone,
     utilisation_info,
 )
+from paceline.render.number_format import Ranged
 from paceline.step import Phase, Task, breakdown
 from paceline.step.schedule import schedule
 from paceline.step.waterfall import Waterfall, WaterfallItem

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from paceline.errors import PacelineError
-from paceline.render import write_text
+from paceline.render.files import write_text
 
 
 def names_in(directory):

@@ -5,8 +5,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from paceline.render import Column, Fact, Page, Section, Table, render
-from paceline.render.html_page import paragraphs
+from paceline.render.html_page import Fact, Page, Section, paragraphs, render
+from paceline.render.table import Column, Table
 from render.samples import sample_page, sample_table
 
 HOSTILE = "</style></script><script>alert(1)</script><img src=x onerror=alert(1)>\"'&\x00\x1b"

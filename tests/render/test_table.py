@@ -3,7 +3,8 @@ import math
 import pytest
 
 from paceline.errors import InputError
-from paceline.render import Align, Column, Ranged, Table
+from paceline.render.number_format import Ranged
+from paceline.render.table import Align, Column, Table
 
 
 def column_of(*cells, **options):

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from paceline.render import Column, Table
 from paceline.render.safe_text import display_width
+from paceline.render.table import Column, Table
 from paceline.render.terminal import print_table, table_lines
 from paceline.render.terminal_waterfall import print_waterfall, waterfall_heading, waterfall_lines
 from paceline.step.waterfall import ItemKind, Waterfall, WaterfallItem

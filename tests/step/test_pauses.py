@@ -2,7 +2,8 @@
 
 import pytest
 
-from paceline.step import Origin, Phase, Step, StepProfile, Task, mean_profile, profile_steps
+from paceline.step import Origin, Phase, Step, Task
+from paceline.step.step_profile import StepProfile, mean_profile, profile_steps
 
 
 def step(*host):

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.step import Phase, StepProfile, mean_profile, profile_steps
+from paceline.step import Phase
+from paceline.step.step_profile import StepProfile, mean_profile, profile_steps
 from seen_steps import seen_step
 
 MESSAGES = ((0.5, 1e6), (1.0, 3e6))

@@ -14,7 +14,8 @@ from paceline.explanation.diagnose_comm import (
 from paceline.explanation.diagnose_host import host_findings
 from paceline.explanation.finding import Cause, Diagnosis, DiagnosisInput, least_share_saved
 from paceline.explanation.measured_configuration import computing_seconds
-from paceline.step import Phase, StepProfile
+from paceline.step import Phase
+from paceline.step.step_profile import StepProfile
 from paceline.units import format_bytes, format_seconds
 
 _LARGER_BATCH = 8

@@ -16,7 +16,7 @@ from paceline.predictor.comm.measured_curve import MeasuredCurve
 from paceline.predictor.plan.sync_policy import MIB, Policy, Synchronisation
 from paceline.predictor.schedule.ddp_step import replica_step
 from paceline.predictor.schedule.step_costs import GradientExchange, LayerTime, StepCosts
-from paceline.step import MessageProfile, StepProfile
+from paceline.step.step_profile import MessageProfile, StepProfile
 
 BUCKETS = tuple(size * MIB for size in (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8, 25))
 """Bucket sizes to try, bytes; 25 MiB is the default of DDP (``bucket_cap_mb``)."""

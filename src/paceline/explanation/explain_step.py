@@ -29,7 +29,8 @@ from paceline.explanation.overheads import (
 )
 from paceline.hardware.machine_profile import MachineProfile
 from paceline.stats.estimate import Estimate, estimate
-from paceline.step import Phase, StepProfile
+from paceline.step import Phase
+from paceline.step.step_profile import StepProfile
 from paceline.step.waterfall import ItemKind, Waterfall, WaterfallItem
 from paceline.store import Launch
 from paceline.units import format_bytes, format_seconds, plural

@@ -9,7 +9,7 @@ from paceline.explanation.diagnose_comm import MeasuredExchange
 from paceline.explanation.measured_configuration import MeasuredConfiguration
 from paceline.explanation.overheads import StepOverheads
 from paceline.hardware.machine_profile import MachineProfile
-from paceline.step import StepProfile
+from paceline.step.step_profile import StepProfile
 
 
 class Cause(StrEnum):

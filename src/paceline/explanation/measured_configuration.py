@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from paceline.analysis.configurations import LaunchGroup, grouped, job_key
 from paceline.constants import number
-from paceline.step import Phase, RankProfile, StepProfile, mean_profile, profile_steps
+from paceline.step import Phase
+from paceline.step.step_profile import RankProfile, StepProfile, mean_profile, profile_steps
 from paceline.store import Launch, Status
 
 

@@ -3,7 +3,7 @@
 from paceline.analysis.configurations import LaunchGroup
 from paceline.explanation.measured_configuration import MeasuredConfiguration
 from paceline.frameworks.framework_registry import frameworks
-from paceline.step import StepProfile
+from paceline.step.step_profile import StepProfile
 from paceline.store import Launch
 
 

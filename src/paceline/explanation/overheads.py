@@ -9,7 +9,8 @@ from paceline.analysis.launch_statistics import mean_rank_step_seconds
 from paceline.constants import number
 from paceline.explanation.measured_configuration import MeasuredConfiguration, computing_seconds
 from paceline.stats.estimate import Estimate, estimate, student_t
-from paceline.step import Phase, RankProfile, StepProfile
+from paceline.step import Phase
+from paceline.step.step_profile import RankProfile, StepProfile
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from paceline.errors import InputError
 from paceline.importers.traces import ParsedTrace, read_trace
-from paceline.step import Step, StepProfile, profile_steps
+from paceline.step import Step
 from paceline.step.clocks import align_clocks
 from paceline.step.replay import Replay, Selection
+from paceline.step.step_profile import StepProfile, profile_steps
 
 MOST_OPERATIONS = 200_000
 """Limit of replayed operations; of longer traces, evenly spaced steps are replayed."""

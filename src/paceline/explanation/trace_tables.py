@@ -5,8 +5,8 @@ from typing import Any
 
 from paceline.explanation.trace_analysis import Remedy, TraceAnalysis
 from paceline.render.table import Column, Table
-from paceline.step import StepProfile
 from paceline.step.exchanges import exchanges_by_group
+from paceline.step.step_profile import StepProfile
 from paceline.units import format_bandwidth, format_bytes, format_seconds, plural
 
 SHOWN_REMEDIES = 4

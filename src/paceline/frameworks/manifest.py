@@ -28,7 +28,7 @@ from paceline.file_keys import Key
 from paceline.frameworks.adapter import FrameworkAdapter
 from paceline.frameworks.environments.spec import EnvironmentSpec, PipStep
 from paceline.frameworks.program_recipe import ProgramRecipe
-from paceline.located_toml import TomlTable, read_toml
+from paceline.located_toml import PACKAGE, TomlTable, read_toml, shipped_toml
 from paceline.typed_toml import read_table, tables_in
 
 FILE_NAME = "manifest.toml"
@@ -67,7 +67,10 @@ class _Tables:
 def read_manifest(path: Path) -> FrameworkManifest:
     """Read the manifest of a folder, or a manifest file with another name."""
     file = path / FILE_NAME if path.is_dir() else path
-    root = read_toml(file)
+    if file.is_relative_to(PACKAGE):
+        root = shipped_toml(*file.relative_to(PACKAGE).parts)
+    else:
+        root = read_toml(file)
     problems = Problems(root)
     top = read_table(root, _Tables, problems)
     environments = {}

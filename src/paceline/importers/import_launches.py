@@ -9,7 +9,8 @@ from typing import Any
 from paceline.errors import InputError
 from paceline.importers.logs import ParsedLog, RateScope, RateUnit, StepRecord
 from paceline.importers.traces import ParsedTrace
-from paceline.step import Origin, Phase, Step, Task, profile_steps
+from paceline.step import Origin, Phase, Step, Task
+from paceline.step.step_profile import profile_steps
 from paceline.store import Launch, LayerTiming, Outcome, RankSteps, Status
 from paceline.store.database import now
 from paceline.store.launch import new_launch_id

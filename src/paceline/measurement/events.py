@@ -8,8 +8,9 @@ from typing import Any
 
 from paceline.json_checks import parsed_json
 from paceline.measurement.event_schema import is_valid_event
-from paceline.step import Origin, Phase, Step, StepProfile, Task, profile_steps
+from paceline.step import Origin, Phase, Step, Task
 from paceline.step.breakdown import merge
+from paceline.step.step_profile import StepProfile, profile_steps
 from paceline.store import LayerTiming, RankSteps
 
 Event = dict[str, Any]

@@ -5,7 +5,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paceline.render.safe_text import printable
@@ -131,7 +131,7 @@ def paragraphs(text: str) -> list[list[TextRun]]:
 
 def package_text(name: str) -> str:
     """A file of the templates directory with Unix line ends, which the hash of the page assumes."""
-    source = resources.files("paceline.render").joinpath("templates", name)
+    source = Path(__file__).parent / "templates" / name
     return source.read_text(encoding="utf-8").replace("\r\n", "\n")
 
 

@@ -1,8 +1,9 @@
 """Measured steps as tables: time by rank and phase, of one step and in the mean."""
 
 from paceline.render.table import Column, Table
-from paceline.step import Step, StepProfile, breakdown
+from paceline.step import Step, breakdown
 from paceline.step.difference import StepDifference
+from paceline.step.step_profile import StepProfile
 from paceline.units import plural
 
 SHOWN_RANKS = 8

@@ -16,8 +16,9 @@ from paceline.importers.traces.parsing.spans import (
     subtract,
 )
 from paceline.measurement.events import Event, last_event, layer_timings, read_events
-from paceline.step import Phase, Step, StepProfile, profile_steps
+from paceline.step import Phase, Step
 from paceline.step.breakdown import merge
+from paceline.step.step_profile import StepProfile, profile_steps
 from paceline.store import LayerTiming, RankSteps
 
 EVALUATION_FACTOR = 1.5

@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
 from typing import Annotated
 
 from paceline.file_keys import COUNT, quantity
 from paceline.hardware import Device
-from paceline.located_toml import TomlTable, shipped_toml
+from paceline.located_toml import PACKAGE, TomlTable, shipped_toml
 from paceline.naming import unknown_name
 from paceline.predictor.evidence import Evidence
 from paceline.predictor.schedule.step_costs import LayerTime
@@ -39,8 +38,7 @@ class _TraceFile:
 
 def example_traces() -> list[str]:
     """Names of the traces that come with the package."""
-    folder = resources.files("paceline") / "data" / "traces"
-    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir())
+    return sorted(file.stem for file in PACKAGE.glob("data/traces/*.toml"))
 
 
 @cache

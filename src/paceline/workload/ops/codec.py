@@ -7,8 +7,9 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from paceline.errors import InputError
 from paceline.naming import look_up, unknown_name
+from paceline.workload import ops
 from paceline.workload.cost import Number
-from paceline.workload.ops.base import OPS, Op
+from paceline.workload.ops.base import Op
 
 
 def fields_of(op: Op) -> dict[str, Any]:
@@ -18,7 +19,7 @@ def fields_of(op: Op) -> dict[str, Any]:
 
 def op_from_fields(kind: str, values: Mapping[str, Any]) -> Op:
     """Create an operation from fields, checking their names and types."""
-    cls = look_up("operation", kind, OPS, f"one of {', '.join(sorted(OPS))}")
+    cls = look_up("operation", kind, ops.OPS, f"one of {', '.join(sorted(ops.OPS))}")
     hints = _hints(cls)
     for name in values:
         if name not in hints:

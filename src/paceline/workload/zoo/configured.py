@@ -1,12 +1,11 @@
 """Networks built from their published config.json, in ``data/models.toml``."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
+from paceline.located_toml import shipped_toml
 from paceline.workload.graph import Graph
 
 FILE = "models.toml"
@@ -14,8 +13,7 @@ FILE = "models.toml"
 
 @cache
 def configurations() -> Mapping[str, Mapping[str, Any]]:
-    text = files("paceline").joinpath("data", FILE).read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    return shipped_toml("data", FILE).values
 
 
 def families() -> dict[str, str]:
