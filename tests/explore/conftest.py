@@ -47,7 +47,7 @@ def opened(chromium, explorer):
     """Opens a page and fails on errors of it and on requests to anybody else."""
     contexts, troubles = [], []
 
-    def open_page(query="", *, width=1440, dark=False, waits="#facts div"):
+    def open_page(query="", *, width=1440, dark=False, waits=".card .fit"):
         scheme = "dark" if dark else "light"
         context = chromium.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True

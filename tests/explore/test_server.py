@@ -3,7 +3,6 @@
 import json
 import urllib.error
 import urllib.request
-from importlib import resources
 
 import pytest
 
@@ -18,10 +17,11 @@ def ask(address, path, body=b"{}", **headers):
 
 
 def test_an_answer_and_its_policy(explorer):
-    status, body, headers = ask(explorer, "api/answer", b'{"nodes": 2, "batch": 16}')
-    found = json.loads(body)
+    asked = b'{"candidates": [{"nodes": 2, "batch": 16}, {"nodes": 4}]}'
+    status, body, headers = ask(explorer, "api/board", asked)
+    first, second = json.loads(body)["candidates"]
     assert status == 200
-    assert found["facts"] and found["rows"] and "<svg" in found["figures"]["scaling"]["wide"]
+    assert first["rows"] and first["throughput"] and second["ratio"]
     policy = headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy and "unsafe" not in policy
 
@@ -32,8 +32,8 @@ def test_an_answer_and_its_policy(explorer):
         ("", None, 200),
         ("nothing", None, 404),
         ("study/nothing", None, 404),
-        ("api/answer", None, 405),
-        ("api/answer", b"{}", 200),
+        ("api/board", None, 405),
+        ("api/board", b"{}", 200),
     ],
 )
 def test_every_response_has_the_security_headers(explorer, path, body, status):
@@ -57,7 +57,7 @@ def test_every_response_has_the_security_headers(explorer, path, body, status):
     ],
 )
 def test_other_sites_are_refused(explorer, headers):
-    status, body, _ = ask(explorer, "api/answer", **headers)
+    status, body, _ = ask(explorer, "api/board", **headers)
     assert (status, json.loads(body)) == (
         403,
         {"error": "requests from other hosts or origins are refused"},
@@ -67,12 +67,12 @@ def test_other_sites_are_refused(explorer, headers):
 @pytest.mark.parametrize(
     ("path", "body", "status"),
     [
-        ("api/answer", b"{", 200),
-        ("api/answer", b"[]", 200),
-        ("api/answer", b'{"model": "/etc/passwd"}', 200),
-        ("api/answer", b'{"nodes": -1}', 200),
-        ("api/answer", b" " * 30_000, 200),
-        ("api/answer", b"[" * 15_000, 200),
+        ("api/board", b"{", 200),
+        ("api/board", b"[]", 200),
+        ("api/board", b'{"candidates": [], "model": "/etc/passwd"}', 200),
+        ("api/board", b'{"candidates": [{}], "pinned": -1}', 200),
+        ("api/board", b" " * 30_000, 200),
+        ("api/board", b"[" * 15_000, 200),
         ("api/panel/nothing", b"{}", 404),
         ("api/panel/..%2f..%2fetc", b"{}", 404),
         ("api/run", b"{}", 404),
@@ -92,21 +92,6 @@ def test_a_model_file_is_read_and_a_script_is_not(explorer):
     model = json.loads(body)["model"]
     assert status == 200 and model.startswith("upload:")
     asked = json.dumps({"model": model, "nodes": 2, "batch": 4}).encode()
-    assert ask(explorer, "api/answer", asked)[0] == 200
+    assert ask(explorer, "api/panel/published", asked)[0] == 200
     status, body, _ = ask(explorer, "api/model", b"import os", **{"x-file-name": "evil.py"})
     assert status == 200 and "expected config.json" in json.loads(body)["error"]
-
-
-def test_the_headline_of_a_plan_that_does_not_fit_is_that_it_does_not(explorer):
-    asked = {"model": "llama3_70b", "cluster": "dgx-h100", "nodes": 2, "batch": 32, "seq": 4096}
-    asked["framework"] = "torch-ddp"
-    _, body, _ = ask(explorer, "api/answer", json.dumps(asked).encode())
-    (fact,) = json.loads(body)["facts"]
-    assert (fact["value"], fact["kind"]) == ("does NOT fit", "alarm")
-    assert fact["note"].endswith("and has 85.5 GB")
-
-
-def test_the_memory_bar_has_the_class_that_the_style_marks():
-    templates = resources.files("paceline") / "explore" / "templates"
-    assert 'byId("memory").classList.toggle("over"' in (templates / "explore.js").read_text()
-    assert ".memory.over {" in (templates / "explore.css").read_text()

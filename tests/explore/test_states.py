@@ -10,6 +10,7 @@ import pytest
 import paceline as pl
 from paceline.errors import PacelineError
 from paceline.explore.answers import answer, job_of
+from paceline.explore.board import Board
 from paceline.explore.page import explorer_page
 from paceline.explore.panels import panel
 from paceline.explore.state import ExplorerState, state_of
@@ -50,10 +51,10 @@ def test_the_answer_is_that_of_predict_and_of_the_command():
     state = state_of({"model": "resnet50", "nodes": 4, "batch": 32, "link_rate": 0.25}, {})
     found = answer(job_of(state, {}))
     told = pl.predict("resnet50", "dgx-1", nodes=4, batch=32, scale="link=0.25")
-    here = next(row for row in found["rows"] if row["nodes"] == 4)
+    here = next(row for row in found.rows if row["nodes"] == 4)
     assert here["samples_per_second"] == pytest.approx(told.samples_per_second, rel=1e-9)
     assert (here["low"], here["high"]) == pytest.approx(told.samples_per_second_interval, rel=1e-9)
-    assert found["command"] == (
+    assert found.document()["command"] == (
         "paceline predict --model resnet50 --cluster dgx-1 --batch 32 --scale link=0.25 -j 4x8"
     )
 
@@ -69,7 +70,7 @@ def test_the_answer_is_that_of_predict_and_of_the_command():
 )
 def test_every_point_of_the_curve_is_the_answer_of_predict(choice):
     state = {"model": "gpt2", "cluster": "dgx-a100", "precision": "bf16", "batch": 4, "nodes": 4}
-    for row in answer(job_of(state_of({**state, **choice}, {}), {}))["rows"][:3]:
+    for row in answer(job_of(state_of({**state, **choice}, {}), {})).rows[:3]:
         told = pl.predict(
             "gpt2", "dgx-a100", nodes=row["nodes"], batch=4, precision="bf16", **choice
         )
@@ -85,28 +86,29 @@ def test_what_is_not_chosen_is_as_in_predict():
         1,
         "bf16",
     )
-    here = next(row for row in found["rows"] if row["nodes"] == 2)
+    here = next(row for row in found.rows if row["nodes"] == 2)
     assert here["samples_per_second"] == pytest.approx(told.samples_per_second, rel=1e-9)
-    assert found["memory"]["fits"] and found["notes"][0].startswith("chosen: FSDP over 16 devices")
+    column = found.document()
+    assert column["fits"] and column["notes"][0].startswith("chosen: FSDP over 16 devices")
 
 
 @pytest.mark.parametrize("choice", [{"zero": 2}, {"tp": 2, "model": "gpt2_small"}])
 def test_plans_that_have_to_be_scheduled_answer_too(choice):
     found = answer(job_of(state_of({"nodes": 4, "batch": 8, **choice}, {}), {}))
-    assert {row["nodes"] for row in found["rows"]} >= {1, 2, 4, 8}
+    assert {row["nodes"] for row in found.rows} >= {1, 2, 4, 8}
 
 
 def test_a_replica_of_several_nodes_has_a_curve_over_those_that_it_fills():
     choice = {"model": "gpt2_small", "tp": 4, "pp": 6, "precision": "fp16", "batch": 12}
     found = answer(job_of(state_of({"nodes": 6, **choice}, {}), {}))
-    assert [row["nodes"] for row in found["rows"]] == [3, 6, 12]
+    assert [row["nodes"] for row in found.rows] == [3, 6, 12]
 
 
 def test_an_uploaded_graph_is_data():
     uploads = Uploads()
     key = uploads.add("own.json", json.dumps(zoo.build("alexnet").to_json()).encode())
     found = answer(job_of(state_of({"model": key, "nodes": 2}, uploads), uploads))
-    assert found["rows"]
+    assert found.rows
     with pytest.raises(PacelineError, match=r"expected config\.json"):
         uploads.add("own.py", b"print('no')")
     for content in (b"{", b"[" * 100_000, b"\xff", b"{}", b'{"model_type": "nope"}'):
@@ -147,13 +149,93 @@ def test_the_command_of_an_upload_asks_for_its_file():
     assert state.command(8)[:4] == ["paceline", "predict", "--model", "FILE"]
 
 
-def test_facts_have_three_significant_digits():
-    found = answer(
-        job_of(state_of({"model": "gpt2_xl", "cluster": "dgx-a100", "batch": 8}, {}), {})
+def test_parts_of_a_step_and_of_memory_add_up():
+    choice = {"model": "llama3_70b", "cluster": "dgx-h100", "nodes": 4, "tp": 8, "pp": 4}
+    for given in (choice, {"recompute": "full"}, {"model": "vgg16", "nodes": 2, "batch": 4}):
+        column = answer(job_of(state_of(given, {}), {})).document()
+        assert sum(column["step"]["parts"].values()) == pytest.approx(column["step"]["seconds"][0])
+        memory = column["memory"]
+        assert sum(memory["parts"].values()) == pytest.approx(memory["total_bytes"])
+
+
+def test_a_point_of_the_plans_states_its_plan_in_the_form():
+    choice = {"model": "gpt2_xl", "cluster": "dgx-a100", "nodes": 2, "batch": 8}
+    for point in panel("plans", job_of(state_of(choice, {}), {}))["plans"]:
+        found = answer(job_of(state_of({**choice, **point["options"]}, {}), {})).prediction
+        assert found.tokens_per_second == pytest.approx(point["throughput"], rel=1e-9)
+        assert float(found.memory.total_bytes) == pytest.approx(point["memory_bytes"], rel=1e-9)
+
+
+PLANS = [
+    {"model": "resnet50", "cluster": "dgx-1", "batch": 64},
+    {"model": "resnet50", "cluster": "dgx-a100", "batch": 12, "framework": "horovod-torch"},
+    {"model": "gpt2_xl", "cluster": "dgx-a100", "zero": 3, "recompute": "full"},
+    {"model": "gpt2_xl", "cluster": "dgx-a100", "global_batch": 192},
+    {"model": "llama3_8b", "cluster": "dgx-h100", "tp": 4},
+    {"model": "llama3_8b", "cluster": "dgx-h100", "pp": 2, "micro_batches": 8, "batch": 8},
+    {"model": "bert_large", "cluster": "dgx-1", "seq": 128, "link": "eth_10g"},
+    {"model": "vgg16", "cluster": "dgx-1", "flops": 2.0, "memory": 0.5, "link_rate": 0.25},
+]
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3, 4, 6, 12])
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: "-".join(map(str, plan.values())))
+def test_board_curve_and_predict_agree_to_the_last_digit(plan, nodes):
+    found = answer(job_of(state_of({**plan, "nodes": nodes}, {}), {}))
+    factors = {"flops": "flops", "memory": "memory", "link_rate": "link"}
+    scale = {factors[name]: plan[name] for name in factors if name in plan}
+    options = {name: value for name, value in plan.items() if name not in factors}
+    model, cluster = options.pop("model"), options.pop("cluster")
+    told = pl.predict(model, cluster, nodes=nodes, **options, **({"scale": scale} if scale else {}))
+    column = found.document()
+    assert column["throughput"] == [told.samples_per_second, *told.samples_per_second_interval]
+    assert (column["fits"], column["memory"]["total_bytes"]) == (
+        told.fits,
+        float(told.memory.total_bytes),
     )
-    for fact in found["facts"]:
-        for number in re.findall(r"\d[\d,.]*\d", f"{fact['value']} {fact['note']}"):
-            assert len(number.replace(",", "").replace(".", "").strip("0")) <= 3
+    here = next(row for row in found.rows if row["nodes"] == nodes)
+    assert here["samples_per_second"] == pytest.approx(told.samples_per_second, rel=1e-9)
+
+
+def test_candidates_are_columns_compared_with_the_pinned_one():
+    asked = []
+
+    def answered(given):
+        asked.append(given)
+        return answer(job_of(state_of(given, {}), {}))
+
+    board = Board(answered)
+    candidates = [{"nodes": 2}, {"nodes": 4}, {"nodes": "x"}]
+    first, second, wrong = board.document({"candidates": candidates, "pinned": 1})["candidates"]
+    assert "ratio" not in second and wrong["error"].startswith("nodes must be an integer")
+    assert first["ratio"][0] == pytest.approx(first["throughput"][0] / second["throughput"][0])
+    board.document({"candidates": candidates[:2], "pinned": 0})
+    assert len(asked) == 3  # an edit computes one candidate again
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"candidates": []},
+        {"candidates": [{}] * 9},
+        {"candidates": ["x"]},
+        {"candidates": [{}], "pinned": 1},
+        {"candidates": [{}], "pinned": True},
+    ],
+)
+def test_a_board_that_is_not_one_is_refused(given):
+    with pytest.raises(PacelineError):
+        Board(lambda _: pytest.fail("computed")).document(given)
+
+
+def test_the_length_of_a_training_gives_days_and_cost():
+    given = {"model": "llama3_8b", "cluster": "dgx-h100", "tokens": "1T", "price": "2.5"}
+    found = answer(job_of(state_of(given, {}), {})).document()
+    run = pl.predict("llama3_8b", "dgx-h100", nodes=8).training(tokens=1e12)
+    assert found["training"]["days"]["value"] == pytest.approx(run.seconds.value / 86400)
+    assert found["training"]["cost"]["value"] == pytest.approx(2.5 * run.device_hours.value)
+    assert found["command"].endswith("--tokens 1T --price 2.5")
 
 
 def test_the_best_plans_are_listed_fastest_first(monkeypatch):
@@ -178,7 +260,6 @@ def test_the_form_has_a_field_for_every_option_that_opens_no_file():
     page = explorer_page()
     names = set(re.findall(r'name="([a-z_]+)"', page))
     left_out = {"trace", "allreduce_curve", "input", "topology", "device", "scale"}
-    left_out |= {"global_batch", "dp"}
     assert names >= set(knobs_of(JobOptions)) - left_out
     assert not names & left_out
 
@@ -199,5 +280,5 @@ def test_fields_are_keywords(choice, keyword):
 
 def test_measured_options_change_every_point_of_the_curve():
     job = {"model": "resnet50", "nodes": 2, "batch": 32}
-    rows = answer(job_of(state_of({**job, "input_time": "9s"}, {}), {}))["rows"]
+    rows = answer(job_of(state_of({**job, "input_time": "9s"}, {}), {})).rows
     assert all(row["step_seconds"] >= 9 for row in rows)

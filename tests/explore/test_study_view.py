@@ -74,7 +74,7 @@ def looking(chromium):
 
 def test_from_the_curve_down_to_a_layer(serving, looking):
     page = looking(f"{serving}?study=mine&nodes=2", serving)
-    page.wait_for_selector("#scaling-wide :text('measured: resnet44 b=64')", state="attached")
+    page.wait_for_selector("#chart [data-tip^='measured: resnet44 b=64']", state="attached")
     page.click("form summary")
     page.click("#look")
     page.click("text=resnet44 b=64, 2 processes (phases timed)")

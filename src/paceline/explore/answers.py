@@ -1,11 +1,11 @@
-"""Contents of the page for a state: facts, SVG figures and the equivalent command.
+"""A candidate of the board: its prediction, throughput by nodes and the equivalent command.
 
 All numbers come from the predictor of `paceline predict`.
 """
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import gcd, prod
 from typing import Any, cast
@@ -16,38 +16,26 @@ from paceline.explore.published import published_points
 from paceline.explore.state import ExplorerState
 from paceline.hardware import Cluster
 from paceline.predictor.api import predict
+from paceline.predictor.memory.fit_probability import fits_probability
 from paceline.predictor.prediction import Prediction
-from paceline.predictor.prediction_text import (
-    device_rate_text,
-    no_room_lines,
-    rate_text,
-    utilisation_text,
-)
+from paceline.predictor.prediction_text import headline, utilisation_text
 from paceline.predictor.sweep.scaling_curve import scaling_curve
-from paceline.render.figures import (
-    PhasesInfo,
-    ScalingInfo,
-    ScalingPoint,
-    ScalingSeries,
-    draw,
-    phase_bar,
-)
-from paceline.render.number_format import Ranged
+from paceline.predictor.training_run import DAY
 from paceline.spec.defaults import complete_job
 from paceline.spec.job_options import JobOptions, MeasuredOptions
 from paceline.spec.jobs import check_job
 from paceline.spec.resolve_cluster import cluster_of
 from paceline.spec.resolve_plan import plan_of, program_of
 from paceline.spec.resolve_workload import workload_of
-from paceline.units import format_bytes, format_seconds
+from paceline.spec.training_options import asks_for_training, training_of
+from paceline.units import format_bytes
 from paceline.workload.graph import Graph
 
 MOST_COUNTS = 50
 MOST_SCHEDULED = 8
 """Limit of node counts for plans whose steps are scheduled individually."""
 MOST_MEASURED = 5
-"""Limit of lines of measured launches in the figure."""
-WIDE, NARROW = 720.0, 360.0
+"""Limit of measured lines in the chart."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +56,7 @@ class AskedJob:
     @property
     def batch(self) -> int:
         """Samples per replica and step."""
-        return workload_of(self.model, 1, check_job(self.options)).batch
+        return self.predicted(self.state.nodes).workload.batch
 
     @property
     def replica(self) -> int:
@@ -83,6 +71,59 @@ class AskedJob:
         return predict(self.model, self.state.cluster, **options)
 
 
+@dataclass(frozen=True)
+class Answer:
+    """A candidate's prediction, its throughput by nodes and measurements of similar jobs."""
+
+    job: AskedJob
+    prediction: Prediction
+    rows: Sequence[Mapping[str, float]]
+    lines: Sequence[Mapping[str, Any]]
+
+    def document(self) -> dict[str, Any]:
+        """The JSON of one column of the board."""
+        p, per_node = self.prediction, self.job.cluster.devices_per_node
+        return {
+            "title": f"{p.workload.graph.name} on {p.cluster.name}, {p.cluster.nodes}x{per_node}",
+            "job": headline(p),
+            "fits": p.fits,
+            "likely": fits_probability(p),
+            "unit": "tokens/s" if p.workload.sequence is not None else "samples/s",
+            "per_sample": p.workload.sequence or 1,
+            "throughput": [p.samples_per_second, *p.samples_per_second_interval],
+            "step": {
+                "seconds": [p.step_seconds, *p.step_interval_seconds],
+                "parts": step_parts(p),
+            },
+            "utilisation": utilisation_text(p),
+            "memory": {
+                "parts": {name: float(size) for name, size in p.memory.parts().items()},
+                "total_bytes": float(p.memory.total_bytes),
+                "device_bytes": p.device_memory_bytes,
+                "needed": format_bytes(float(p.memory.total_bytes)),
+                "available": None
+                if p.device_memory_bytes is None
+                else format_bytes(p.device_memory_bytes),
+            },
+            "training": self._training(),
+            "notes": list(p.notes),
+            "command": shlex.join(self.job.state.command(per_node)),
+            "rows": self.rows,
+            "lines": self.lines,
+        }
+
+    def _training(self) -> dict[str, Any] | None:
+        """Days and cost of the whole training run, if its length is given."""
+        given = self.job.state.training
+        if not asks_for_training(given):
+            return None
+        run = training_of(self.prediction, given)
+        return {
+            "days": asdict(run.seconds.times(1 / DAY)),
+            "cost": None if run.price is None else asdict(run.price),
+        }
+
+
 def job_of(state: ExplorerState, uploads: Mapping[str, Graph]) -> AskedJob:
     """The job of a state."""
     model = uploads.get(state.model, state.model)
@@ -90,40 +131,26 @@ def job_of(state: ExplorerState, uploads: Mapping[str, Graph]) -> AskedJob:
     return AskedJob(state, model, cluster)
 
 
-def answer(job: AskedJob, measured: Sequence[LaunchGroup] = ()) -> dict[str, Any]:
-    """The main view: facts, scaling, phases and memory.
-
-    ``measured`` configurations are drawn over the prediction.
-    """
+def answer(job: AskedJob, measured: Sequence[LaunchGroup] = ()) -> Answer:
+    """The prediction of a job; ``measured`` configurations are lines of its chart."""
     chosen = job.predicted(job.state.nodes)
-    rows = curve_rows(job, chosen)
-    published = published_points(chosen, waits=False)
-    return {
-        "facts": _facts(chosen),
-        "figures": {
-            "scaling": _scaling(chosen, rows, published, measured),
-            "phases": _drawn(
-                PhasesInfo((phase_bar(_describe_cluster(chosen.cluster), chosen.breakdown),)),
-                (WIDE, NARROW),
-            ),
-        },
-        "memory": {
-            "parts": {name: float(size) for name, size in chosen.memory.parts().items()},
-            "total_bytes": float(chosen.memory.total_bytes),
-            "device_bytes": chosen.device_memory_bytes,
-            "words": format_bytes(float(chosen.memory.total_bytes)),
-            "fits": chosen.fits,
-        },
-        "bound_by": chosen.bound_by,
-        "notes": list(chosen.notes),
-        "command": shlex.join(job.state.command(job.cluster.devices_per_node)),
-        "rows": rows,
-        "published": published,
-    }
+    lines = _published_lines(chosen) + _measured_lines(measured)
+    return Answer(job, chosen, curve_rows(job, chosen), lines)
+
+
+def step_parts(prediction: Prediction) -> dict[str, float]:
+    """Seconds of a step by cause; they sum to the step.
+
+    Computing is the remainder, so the sum is exact where a cause was clamped at zero.
+    """
+    losses = {name: seconds for name, seconds in prediction.losses.items() if seconds > 0}
+    return {"computing": prediction.step_seconds - sum(losses.values()), **losses}
 
 
 def curve_rows(job: AskedJob, chosen: Prediction) -> list[dict[str, float]]:
     """Throughput and its interval on 1 to twice the selected number of nodes."""
+    if "dp" in job.state.options:  # a fixed number of replicas fits one number of nodes only
+        return [_row_of(chosen)]
     counts = _counts(job)
     try:
         several = [count for count in counts if count > 1]
@@ -131,15 +158,24 @@ def curve_rows(job: AskedJob, chosen: Prediction) -> list[dict[str, float]]:
         return rows + _curve(job, several) if several else rows
     except InputError:
         some = _thinned(counts, MOST_SCHEDULED, job.state.nodes)
-        known = {job.state.nodes: chosen}
-        return [_row_of(known.get(n) or job.predicted(n)) for n in some]
+        found = [chosen if n == job.state.nodes else _possible(job, n) for n in some]
+        return [_row_of(each) for each in found if each is not None]
+
+
+def _possible(job: AskedJob, nodes: int) -> Prediction | None:
+    """The prediction, or None where a global batch does not divide among the replicas."""
+    try:
+        return job.predicted(nodes)
+    except InputError:
+        return None
 
 
 def _curve(job: AskedJob, counts: Sequence[int]) -> list[dict[str, float]]:
     options = check_job(job.options)
     plan = plan_of(None, job.cluster.with_nodes(2).devices, options)
     measured = options.keys() & (MeasuredOptions.__annotations__.keys() - {"tuning"})
-    if measured or max(plan.tp, plan.pp, plan.cp, plan.ep) > 1:
+    split = max(plan.tp, plan.pp, plan.cp, plan.ep) > 1
+    if measured or split or "global_batch" in options:
         raise InputError("scaling curves support data parallelism only", "predict each topology")
     workload = workload_of(job.model, 1, options)
     per_node = job.cluster.devices_per_node
@@ -192,70 +228,22 @@ def _thinned(counts: Sequence[int], most: int, always: int) -> list[int]:
     return sorted({*kept[-most:], always})
 
 
-def _facts(p: Prediction) -> list[dict[str, str]]:
-    """The key figures of the job, or only that it does not fit."""
-    if no_room := no_room_lines(p):
-        verdict, _, why = no_room[0].partition(": ")
-        return [{"label": "Memory", "value": verdict, "note": why, "kind": "alarm"}]
-    slow, fast = map(rate_text, p.samples_per_second_interval)
-    low, high = map(format_seconds, p.step_interval_seconds)
-    facts = [
-        ("Throughput", f"{rate_text(p.samples_per_second)} samples/s", f"{slow} to {fast}, 90 %"),
-        ("Step", format_seconds(p.step_seconds), f"{low} to {high}"),
-        ("Efficiency", f"{p.efficiency:.0%}", f"bound by {p.bound_by}"),
-        ("Per device", device_rate_text(p), utilisation_text(p)),
-    ]
-    if p.tokens_per_second is not None:
-        facts.insert(1, ("Tokens", f"{rate_text(p.tokens_per_second)} tokens/s", ""))
-    price = p.price_per_million_samples
-    if price is not None:
-        facts.append(("Price", rate_text(price), "per million samples"))
-    return [{"label": label, "value": value, "note": note} for label, value, note in facts]
+def _published_lines(chosen: Prediction) -> list[dict[str, Any]]:
+    """Published throughputs of similar jobs, one line per group of rows."""
+    lines: dict[str, dict[str, Any]] = {}
+    for row in published_points(chosen, waits=False):
+        label = f"published: {row['framework']} ({row['family']})"
+        line = lines.setdefault(row["group"], {"label": label, "points": []})
+        line["points"].append([row["devices"], row["samples_per_second"]])
+    return list(lines.values())[:MOST_COUNTS]
 
 
-def _scaling(
-    chosen: Prediction,
-    rows: Sequence[Mapping[str, float]],
-    published: Sequence[Mapping[str, Any]],
-    measured: Sequence[LaunchGroup],
-) -> dict[str, str]:
-    series = [
-        ScalingSeries(
-            "predicted",
-            tuple(
-                ScalingPoint(
-                    int(row["devices"]), Ranged(row["samples_per_second"], row["low"], row["high"])
-                )
-                for row in rows
-            ),
-            is_predicted=True,
-        )
-    ]
-    for group in dict.fromkeys(row["group"] for row in published):
-        own = [row for row in published if row["group"] == group][:MOST_COUNTS]
-        points = (ScalingPoint(r["devices"], Ranged(r["samples_per_second"])) for r in own)
-        series.append(ScalingSeries(f"{own[0]['framework']} ({own[0]['family']})", tuple(points)))
-    series += _measured_series(measured)
-    info = ScalingInfo("throughput (samples/s)", tuple(series), "samples/s", ideal=True)
-    return _drawn(info, (WIDE, NARROW))
-
-
-def _measured_series(measured: Sequence[LaunchGroup]) -> list[ScalingSeries]:
+def _measured_lines(measured: Sequence[LaunchGroup]) -> list[dict[str, Any]]:
     """One line per measured framework, model and batch."""
-    points: dict[str, list[ScalingPoint]] = {}
+    lines: dict[str, list[list[float]]] = {}
     for group in measured:
         first = group.first
         label = f"measured: {first.model} b={first.batch_per_rank}, {first.framework}"
-        point = ScalingPoint(first.world_size, Ranged.of(group.throughput))
-        points.setdefault(label, []).append(point)
-    shown = list(points.items())[:MOST_MEASURED]
-    return [ScalingSeries(label, tuple(own)) for label, own in shown]
-
-
-def _drawn(info: object, widths: tuple[float, float]) -> dict[str, str]:
-    wide, narrow = (draw(info, width) for width in widths)
-    return {"wide": wide, "narrow": narrow}
-
-
-def _describe_cluster(cluster: Cluster) -> str:
-    return f"{cluster.nodes}x{cluster.devices_per_node} {cluster.device.name}"
+        lines.setdefault(label, []).append([first.world_size, group.throughput.mean])
+    shown = list(lines.items())[:MOST_MEASURED]
+    return [{"label": label, "points": points} for label, points in shown]

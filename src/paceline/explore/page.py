@@ -6,17 +6,25 @@ from dataclasses import asdict
 from functools import cache
 from importlib import resources
 
+from paceline.explore.board import MOST_CANDIDATES
 from paceline.explore.form import form_html
 from paceline.explore.state import ExplorerState, form_knobs
 from paceline.hardware.catalogue import catalogue
 from paceline.render.html_page import hashed, package_text
 from paceline.workload import zoo
 
+SCRIPTS = ("explore.js", "chart.js", "panels.js")
+
 
 def explorer_page(studies: Sequence[str] = ()) -> str:
     """The page with all names to select from; ``studies`` are those of the store."""
-    fixed = {name: value for name, value in asdict(ExplorerState()).items() if name != "options"}
+    fixed = {
+        name: value
+        for name, value in asdict(ExplorerState()).items()
+        if name not in ("options", "training")
+    }
     known = {
+        "most_candidates": MOST_CANDIDATES,
         "models": zoo.names(),
         "clusters": sorted(catalogue().clusters),
         "studies": list(studies),
@@ -52,7 +60,7 @@ def _style() -> str:
 
 @cache
 def _script() -> str:
-    return "\n".join((package_text("files.js"), own_template("explore.js")))
+    return "\n".join((package_text("files.js"), *map(own_template, SCRIPTS)))
 
 
 def own_template(name: str) -> str:

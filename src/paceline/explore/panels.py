@@ -6,8 +6,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from paceline.explore.answers import NARROW, WIDE, AskedJob
+from paceline.explore.answers import AskedJob
+from paceline.explore.state import form_knobs
 from paceline.predictor.api import whatif
+from paceline.predictor.prediction import Prediction
 from paceline.predictor.search.api import advise
 from paceline.predictor.sweep.api import sweep
 from paceline.render.figures import draw, gantt_info
@@ -15,8 +17,12 @@ from paceline.render.html_page import table_html
 from paceline.render.table import Column, Table
 from paceline.spec.job_options import JobLists, JobOptions
 from paceline.spec.knob import knobs_of
+from paceline.spec.resolve_plan import plan_options
+from paceline.step.serialise import chrome_trace
 
 SURFACE_POINTS = 24
+WIDE, NARROW = 720.0, 360.0
+"""Widths of drawings in pixels."""
 
 
 def panel(name: str, job: AskedJob) -> dict[str, Any]:
@@ -49,8 +55,13 @@ def _searched(job: AskedJob) -> dict[str, Any]:
 
 
 def _timeline(job: AskedJob) -> dict[str, Any]:
-    info = gantt_info(job.predicted(job.state.nodes).step)
-    return {"wide": draw(info, WIDE), "narrow": draw(info, NARROW)}
+    step = job.predicted(job.state.nodes).step
+    info = gantt_info(step)
+    return {
+        "wide": draw(info, WIDE),
+        "narrow": draw(info, NARROW),
+        "trace": chrome_trace(step),
+    }
 
 
 def _plans(job: AskedJob) -> dict[str, Any]:
@@ -62,11 +73,39 @@ def _plans(job: AskedJob) -> dict[str, Any]:
     advised = advise(job.model, state.cluster, **cast(JobLists, options))
     best = sorted(advised.advice.best, key=lambda own: own.prediction.step_seconds)
     ordered = replace(advised.searches[0], advice=replace(advised.advice, best=tuple(best)))
-    table = advice_table([ordered])
     rule = "Fastest first."
     if advised.advice.close > 1:
         rule += f" {advised.advice.close} plans are within the error margin: benchmark them."
-    return {"html": f"<p>{rule}</p>{table_html(table)}"}
+    tokens = best[0].prediction.workload.sequence is not None
+    return {
+        "html": f"<p>{rule}</p>{table_html(advice_table([ordered]))}",
+        "plans": [_plan_point(own.prediction) for own in best],
+        "device_bytes": job.cluster.device.memory_bytes,
+        "unit": "tokens/s" if tokens else "samples/s",
+    }
+
+
+def _plan_point(prediction: Prediction) -> dict[str, Any]:
+    """A plan with the form's values that state it; an empty value is the default."""
+    plan = prediction.plan
+    stated = {**plan_options(plan), "batch": prediction.workload.batch}
+    return {
+        "label": plan.label,
+        "options": {
+            name: "" if stated[name] is None else _form_text(stated[name])
+            for name in form_knobs()
+            if name in stated
+        },
+        "throughput": prediction.tokens_per_second or prediction.samples_per_second,
+        "memory_bytes": float(prediction.memory.total_bytes),
+        "fits": prediction.fits,
+    }
+
+
+def _form_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _surface(job: AskedJob) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -17,7 +17,8 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from paceline.errors import PacelineError
-from paceline.explore.answers import answer, job_of
+from paceline.explore.answers import Answer, answer, job_of
+from paceline.explore.board import Board
 from paceline.explore.page import explorer_page, security_policy
 from paceline.explore.panels import PANELS, panel
 from paceline.explore.state import state_of
@@ -41,9 +42,14 @@ def application(studies: MeasuredStudies | None = None) -> Starlette:
     uploads = Uploads()
     measured = studies or MeasuredStudies(None)
     page = explorer_page(measured.names())
+
+    def answered(given: Mapping[str, Any]) -> Answer:
+        state = state_of(given, uploads, measured.names() if given.get("study") else ())
+        return answer(job_of(state, uploads), measured.plain(state.study) if state.study else ())
+
     routes = [
         Route("/", partial(_show_page, page)),
-        Route("/api/answer", partial(_answer, uploads, measured), methods=["POST"]),
+        Route("/api/board", partial(_board, Board(answered)), methods=["POST"]),
         Route("/api/panel/{name}", partial(_panel, uploads, measured), methods=["POST"]),
         Route("/study/{name:path}", partial(_study, measured)),
         Route("/api/model", partial(_upload, uploads), methods=["POST"]),
@@ -108,17 +114,11 @@ async def _study(studies: MeasuredStudies, request: Request) -> Response:
     return HTMLResponse(page, headers={"Content-Security-Policy": policy})
 
 
-async def _answer(uploads: Uploads, studies: MeasuredStudies, request: Request) -> Response:
+async def _board(board: Board, request: Request) -> Response:
     given = await _document(request)
     begun = time.process_time()
-
-    def found_answer() -> dict[str, Any]:
-        state = state_of(given, uploads, studies.names() if given.get("study") else ())
-        return answer(job_of(state, uploads), studies.plain(state.study) if state.study else ())
-
-    found = await run_in_threadpool(found_answer)
-    seconds = time.process_time() - begun
-    return JSONResponse({**found, "server_seconds": seconds})
+    found = await run_in_threadpool(board.document, given)
+    return JSONResponse({**found, "server_seconds": time.process_time() - begun})
 
 
 async def _panel(uploads: Uploads, studies: MeasuredStudies, request: Request) -> Response:

@@ -10,6 +10,7 @@ from paceline.hardware.catalogue import catalogue
 from paceline.naming import look_up
 from paceline.spec.job_options import JobArguments, JobOptions
 from paceline.spec.knob import KnobField, arguments_of, knobs_of
+from paceline.spec.training_options import TrainingOptions
 from paceline.workload import zoo
 
 LARGEST_COUNT = 65_536
@@ -18,8 +19,7 @@ UPLOADED = "upload:"
 """Prefix of the names of uploaded models."""
 _OPENS_FILES = {"trace", "allreduce_curve", "input"}
 _STATED_OTHERWISE = {"model", "cluster", "nodes", "topology", "device", "scale"}
-_WITHOUT_CURVE = {"global_batch", "dp"}
-"""Options that fix the number of replicas, which the page varies."""
+_OF_A_RUN = ("tokens", "epochs", "samples_per_epoch", "price")
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class ExplorerState:
     """A job and cluster; ``options`` are the keywords of `paceline.predict` that the form has.
 
     ``flops``, ``memory`` and ``link_rate`` are factors on the hardware's values.
-    ``study`` names measured launches that are drawn over the prediction.
+    ``training`` is the length and price of a whole training run. ``study`` names measured launches
+    that are drawn over the prediction.
     """
 
     model: str = "resnet50"
@@ -37,6 +38,7 @@ class ExplorerState:
     flops: float = 1.0
     memory: float = 1.0
     link_rate: float = 1.0
+    training: TrainingOptions = field(default_factory=TrainingOptions)
     study: str = ""
 
     def keywords(self, **further: Any) -> JobOptions:
@@ -51,18 +53,17 @@ class ExplorerState:
         model = "FILE" if self.model.startswith(UPLOADED) else self.model
         options = {"model": model, "cluster": self.cluster, **self.keywords()}
         options |= {"processes": None, "topology": f"{self.nodes}x{per_node}"}
-        return ["paceline", "predict", *arguments_of(JobArguments, options)]
+        run = arguments_of(TrainingOptions, self.training)
+        return ["paceline", "predict", *arguments_of(JobArguments, options), *run]
 
 
 @cache
 def form_knobs() -> Mapping[str, KnobField]:
     """The knobs of the form: those that open no file, one value each."""
-    left_out = _OPENS_FILES | _STATED_OTHERWISE | _WITHOUT_CURVE
-    return {
-        name: _bounded(knob)
-        for name, knob in knobs_of(JobArguments).items()
-        if name not in left_out
-    }
+    left_out = _OPENS_FILES | _STATED_OTHERWISE
+    knobs = {name: knob for name, knob in knobs_of(JobArguments).items() if name not in left_out}
+    run = {name: knobs_of(TrainingOptions)[name] for name in _OF_A_RUN}
+    return {name: _bounded(knob) for name, knob in {**knobs, **run}.items()}
 
 
 def _bounded(knob: KnobField) -> KnobField:
@@ -116,7 +117,8 @@ def state_of(
         for name, value in given.items()
         if name not in own and value not in ("", None)
     }
-    return ExplorerState(**fixed, options=options)
+    run = {name: options.pop(name) for name in _OF_A_RUN if name in options}
+    return ExplorerState(**fixed, options=options, training=cast(TrainingOptions, run))
 
 
 def _checks(uploads: Mapping[str, Any], studies: Sequence[str]) -> dict[str, Callable[[Any], Any]]:

@@ -3,28 +3,39 @@ const form = document.getElementById("choices");
 const byId = (id) => document.getElementById(id);
 const fields = new Map([...form.elements].filter((field) => field.name).map((field) => [field.name, field]));
 const sliders = new Map([...form.querySelectorAll("[data-of]")].map((slider) => [slider.dataset.of, slider]));
-const shown = { answer: null, chosen: null, baseline: null, asked: 0 };
-// Values of the address that a field cannot hold: sent unchanged, so that the server reports them.
-const refused = new Map();
+const MOST = known.most_candidates;
 
-// Options: lists from the server, numbers with a slider on a logarithmic scale.
+// Candidates are objects with the options that differ from the defaults, as text. The form edits one.
+const board = { candidates: [{}], edited: 0, pinned: 0, mode: "linear", asked: 0, found: null };
+const edited = () => board.candidates[board.edited];
+
+const make = (tag, attributes = {}, ...children) => {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "onclick") node.addEventListener("click", value);
+    else if (value !== undefined && value !== false) node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children);
+  return node;
+};
 const fill = (select, names, empty) => {
   if (empty !== undefined) select.append(new Option(empty, ""));
   for (const name of names) select.append(new Option(name, name));
 };
-const list = (id, names) => {
-  for (const name of names) {
-    const option = document.createElement("option");
-    option.value = name;
-    byId(id).append(option);
-  }
-};
 fill(form.study, known.studies, "none");
 byId("measured").hidden = !known.studies.length;
-list("models", known.models);
-list("clusters", known.clusters);
+for (const name of ["models", "clusters"]) byId(name).append(...known[name].map((value) => make("option", { value })));
 
-const three = (value) => Number(value.toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 3 });
+// Numbers in three digits; intervals as [low, high].
+const three = (value) => {
+  const rounded = Number(value.toPrecision(3));
+  return Math.abs(rounded) >= 1e-3 || rounded === 0 ? rounded.toLocaleString("en", { maximumSignificantDigits: 3 }) : rounded.toExponential(1);
+};
+const range = (low, high) => `[${three(low)}, ${three(high)}]`;
+const time = (seconds) => (seconds >= 1 ? `${three(seconds)} s` : seconds >= 1e-3 ? `${three(seconds * 1e3)} ms` : `${three(seconds * 1e6)} µs`);
+const gigabytes = (bytes) => (bytes >= 1e12 ? `${three(bytes / 1e12)} TB` : `${three(bytes / 1e9)} GB`);
+
+// The form shows the edited candidate.
 const follow = ({ name, value }) => {
   const slider = sliders.get(name);
   if (!slider) return;
@@ -36,30 +47,57 @@ const lead = (slider) => {
   field.value = field.step === "any" ? Number(power.toPrecision(4)) : Math.round(power);
   slider.setAttribute("aria-valuetext", field.value);
 };
-const put = (name, value) => {
-  const field = fields.get(name);
-  const text = String(value);
-  field.value = text;
-  refused.delete(name);
-  if (field.value !== text) refused.set(name, text);
-  follow(field);
-};
-const state = () => {
-  const found = {};
+const showForm = () => {
   for (const [name, field] of fields) {
-    let value = field.value.trim();
-    if (refused.has(name)) value = refused.get(name);
-    else if (field.type === "number" && value !== "") value = Number(value);
-    if (value !== known.defaults[name]) found[name] = value;
+    field.value = name in edited() ? edited()[name] : known.defaults[name];
+    follow(field);
   }
-  return found;
+  byId("edited").textContent = board.edited + 1;
 };
-const keepInAddress = () => {
-  const query = new URLSearchParams(Object.entries(state())).toString();
-  history.replaceState(null, "", query ? `?${query}` : location.pathname);
+const take = (field) => {
+  const text = field.value.trim();
+  if (text === String(known.defaults[field.name])) delete edited()[field.name];
+  else edited()[field.name] = text;
 };
 
-// Results: the latest request wins.
+// The address holds all candidates; Back returns to the earlier board.
+const address = () => {
+  const query = new URLSearchParams();
+  if (board.candidates.length === 1) for (const [name, value] of Object.entries(edited())) query.append(name, value);
+  else {
+    for (const candidate of board.candidates) query.append("c", new URLSearchParams(candidate));
+    if (board.pinned) query.append("pinned", board.pinned + 1);
+    if (board.edited) query.append("edited", board.edited + 1);
+  }
+  if (board.mode !== "linear") query.append("chart", board.mode);
+  const text = query.toString();
+  return text ? `?${text}` : location.pathname;
+};
+const count = (query, name) => {
+  const given = query.get(name);
+  query.delete(name);
+  if (given === null) return 0;
+  const number = Number(given) - 1;
+  if (!(Number.isInteger(number) && number >= 0 && number < board.candidates.length)) throw new Error(`${name} must be the number of a candidate (got '${given}')`);
+  return number;
+};
+const readAddress = () => {
+  const query = new URLSearchParams(location.search);
+  const mode = query.get("chart") ?? "linear";
+  const several = query.getAll("c");
+  query.delete("c");
+  query.delete("chart");
+  board.candidates = several.length ? several.map((text) => Object.fromEntries(new URLSearchParams(text))) : [{}];
+  board.edited = board.pinned = 0;
+  if (!["linear", "log", "efficiency"].includes(mode)) throw new Error(`chart must be linear, log or efficiency (got '${mode}')`);
+  board.mode = mode;
+  board.pinned = count(query, "pinned");
+  board.edited = count(query, "edited");
+  if (several.length && [...query].length) throw new Error(`unknown option in the address: ${[...query.keys()].join(", ")}`);
+  if (!several.length) board.candidates = [Object.fromEntries(query)];
+};
+
+// Requests: the latest one wins.
 const ask = async (path, body, headers) => {
   const response = await fetch(path, { method: "POST", body, headers });
   const found = await response.json();
@@ -72,208 +110,177 @@ const trouble = (error) => {
   byId("trouble").querySelector("strong").textContent = title;
   byId("trouble").querySelector("p").textContent = rest.join(" ");
 };
-const draw = (id, svg) => {
-  byId(id).innerHTML = svg;
-  for (const title of byId(id).querySelectorAll("svg title")) {
-    const owner = title.parentNode;
-    owner.setAttribute(owner.tagName === "svg" ? "aria-label" : "data-tip", title.textContent);
-    title.remove();
-  }
-};
-const facts = (rows) => {
-  byId("facts").replaceChildren(...rows.map((row) => {
-    const box = document.createElement("div");
-    if (row.kind) box.className = row.kind;
-    for (const [tag, kind, text] of [["dt", "", row.label], ["dd", "value", row.value], ["dd", "note", row.note]]) {
-      const part = document.createElement(tag);
-      if (kind) part.className = kind;
-      part.textContent = text;
-      box.append(part);
-    }
-    return box;
-  }));
-};
-const memory = (found) => {
-  const most = Math.max(found.device_bytes || 0, found.total_bytes);
-  byId("memory").replaceChildren(...Object.entries(found.parts).map(([name, size], index) => {
-    const part = document.createElement("span");
-    part.style.width = `${(100 * size) / most}%`;
-    part.style.background = `var(--c${(index % 8) + 1})`;
-    part.setAttribute("data-tip", `${name}: ${three(size / 1e9)} GB`);
-    return part;
-  }));
-  const room = found.device_bytes ? ` of ${(found.device_bytes / 1e9).toPrecision(3)} GB` : "";
-  const verdict = found.fits === null ? "" : found.fits ? ": fits" : ": does not fit";
-  const parts = Object.entries(found.parts).map(([name, size]) => `${name} ${three(size / 1e9)} GB`);
-  byId("memory-words").textContent = `${found.words}${room}${verdict} (${parts.join(", ")})`;
-  byId("memory").classList.toggle("over", found.fits === false);
-};
-const here = (answer) => answer.rows.find((row) => row.nodes === shown.chosen.nodes);
-const compare = () => {
-  const box = byId("verdict");
-  box.hidden = !shown.baseline || !shown.answer || shown.answer.memory.fits === false;
-  if (box.hidden) return;
-  const [then, now] = [shown.baseline.row, here(shown.answer)];
-  const ratio = now.samples_per_second / then.samples_per_second;
-  box.textContent = `Compared with the baseline (${shown.baseline.words}): ${three(ratio)} times the throughput.`;
-};
-const entitle = (text) => {
-  byId("title").textContent = text;
-  document.title = `${text} · Paceline`;
-};
-const refresh = async () => {
-  const [asked, given] = [++shown.asked, state()];
-  const chosen = { ...known.defaults, ...given };
-  keepInAddress();
+const sent = (candidate) => Object.fromEntries(Object.entries(candidate).map(([name, value]) => {
+  const field = fields.get(name);
+  return [name, field && field.type === "number" && value !== "" && Number.isFinite(Number(value)) ? Number(value) : value];
+}));
+const refresh = async ({ remember = true } = {}) => {
+  const asked = ++board.asked;
+  if (remember && address() !== location.search) history.pushState(null, "", address());
   byId("state").textContent = "…";
+  byId("board").classList.add("stale");
+  const begun = performance.now();
   try {
-    const begun = performance.now();
-    const found = await ask("/api/answer", JSON.stringify(given));
-    if (asked !== shown.asked) return;
-    Object.assign(shown, { answer: found, chosen });
+    const found = await ask("/api/board", JSON.stringify({ candidates: board.candidates.map(sent), pinned: board.pinned }));
+    if (asked !== board.asked) return;
+    board.found = found.candidates;
     trouble(null);
-    byId("found").hidden = false;
-    facts(found.facts);
-    for (const name of ["scaling", "phases"]) for (const width of ["wide", "narrow"]) draw(`${name}-${width}`, found.figures[name][width]);
-    memory(found.memory);
-    byId("command").textContent = found.command;
-    byId("notes").replaceChildren(...found.notes.map((note) => Object.assign(document.createElement("li"), { textContent: note })));
-    entitle(`${chosen.model.replace(/^upload:[^:]*:/, "")} on ${chosen.cluster}`);
-    byId("state").textContent = `${found.rows.length} node counts in ${three(performance.now() - begun)} ms`;
-    compare();
-    byId("look").hidden = !form.study.value;
-    byId("look").href = `/study/${encodeURIComponent(form.study.value)}`;
-    document.querySelectorAll("details[data-panel][open]").forEach(open);
+    byId("state").textContent = `${three(performance.now() - begun)} ms`;
+    show();
   } catch (error) {
-    if (asked !== shown.asked) return;
-    shown.answer = null;
+    if (asked !== board.asked) return;
+    board.found = null;
     byId("state").textContent = "";
-    byId("found").hidden = true;
-    entitle("No prediction");
     trouble(error);
+    show();
   }
+  byId("board").classList.remove("stale");
 };
+
+// One column per candidate: fit, throughput, ratio, memory, step, cost.
+const stack = (title, parts, unit, limit, limitText) => {
+  const total = Object.values(parts).reduce((sum, size) => sum + size, 0);
+  const entries = Object.entries(parts).filter(([, size]) => size >= 0.005 * total);
+  const rest = total - entries.reduce((sum, [, size]) => sum + size, 0);
+  if (rest > 1e-9 * total) entries.push(["rest", rest]);
+  const whole = Math.max(total, limit || 0) * (limit ? 1.02 : 1);
+  const bar = make("div", { class: "stack", role: "img", "aria-label": `${title}: ${unit(total)}` });
+  let left = 0;
+  entries.forEach(([name, size], index) => {
+    const part = make("span", { class: `part c${(index % 8) + 1}`, "data-tip": `${name}: ${unit(size)}` });
+    part.style.left = `${(100 * left) / whole}%`;
+    part.style.width = `${(100 * size) / whole}%`;
+    left += size;
+    bar.append(part);
+  });
+  const key = entries.map(([name, size], index) => make("li", { class: `c${(index % 8) + 1}` }, `${name} ${unit(size)}`));
+  if (limit) {
+    const line = make("span", { class: "limit", "data-tip": limitText });
+    line.style.left = `${(100 * limit) / whole}%`;
+    bar.append(line);
+    key.push(make("li", { class: "limit" }, limitText));
+  }
+  return [make("h3", {}, title), bar, make("ul", { class: "key" }, ...key)];
+};
+const fitLine = ({ fits, likely, memory }) => {
+  if (fits === null) return make("p", { class: "fit" }, `Needs ${memory.needed}; the device's memory is unknown`);
+  const chance = likely > 0.005 && likely < 0.995 ? `, ${Math.round(100 * likely)} % likely to fit` : "";
+  return make("p", { class: `fit ${fits ? "yes" : "no"}` }, `${fits ? "Fits" : "Does not fit"}: ${memory.needed} of ${memory.available}${chance}`);
+};
+const rateLines = (column) => {
+  const [rate, low, high] = column.throughput.map((value) => value * column.per_sample);
+  if (column.fits === false) return [make("p", { class: "rate moot" }, `${three(rate)} ${column.unit} with enough memory`)];
+  return [
+    make("p", { class: "rate" }, `${three(rate)} `, make("small", {}, column.unit)),
+    make("p", { class: "range" }, `${range(low, high)} (90 %) · step ${time(column.step.seconds[0])} · ${column.utilisation}`),
+  ];
+};
+const ratioLine = (column, index) => {
+  if (index === board.pinned) return [make("p", { class: "ratio" }, "pinned: others are compared with this one")];
+  if (!column.ratio || column.fits === false) return [];
+  const [ratio, low, high] = column.ratio;
+  return [make("p", { class: "ratio" }, `${three(ratio)} x the pinned throughput${low === undefined ? "" : ` ${range(low, high)}`}`)];
+};
+const runLine = ({ training }) => {
+  if (!training) return [];
+  const { days, cost } = training;
+  const price = cost ? ` · cost ${three(cost.value)} ${range(cost.low, cost.high)}` : "";
+  return [make("p", { class: "run" }, `${three(days.value)} days ${range(days.low, days.high)}${price}`)];
+};
+const card = (column, index) => {
+  const change = (action) => () => { action(); showForm(); refresh(); };
+  const select = change(() => { board.edited = index; });
+  const remove = change(() => {
+    board.candidates.splice(index, 1);
+    for (const name of ["edited", "pinned"]) if (board[name] >= index) board[name] = Math.max(0, board[name] - 1);
+  });
+  const copy = change(() => { board.candidates.splice(index + 1, 0, { ...board.candidates[index] }); board.edited = index + 1; if (board.pinned > index) board.pinned += 1; });
+  const several = board.candidates.length > 1;
+  const tools = make("p", { class: "tools" },
+    ...(several ? [make("button", { type: "button", onclick: select }, "Edit")] : []),
+    ...(several && index !== board.pinned ? [make("button", { type: "button", onclick: change(() => { board.pinned = index; }) }, "Pin")] : []),
+    ...(board.candidates.length < MOST ? [make("button", { type: "button", onclick: copy }, "Duplicate")] : []),
+    ...(several ? [make("button", { type: "button", onclick: remove }, "Remove")] : []));
+  const body = column.error
+    ? [make("p", { class: "trouble" }, column.error), make("p", { class: "range" }, column.hint)]
+    : [
+        make("p", { class: "job" }, column.job), fitLine(column), ...rateLines(column), ...(several ? ratioLine(column, index) : []), ...runLine(column),
+        ...stack("Memory per device", column.memory.parts, gigabytes, column.memory.device_bytes, `capacity ${column.memory.available}`),
+        ...stack("Step", column.step.parts, time),
+      ];
+  const title = column.error ? "No prediction" : column.title;
+  return make("article", { class: `card c${index + 1}`, "aria-current": index === board.edited && several },
+    make("h2", {}, make("button", { type: "button", onclick: select }, several ? `${index + 1} · ${title}` : title)), ...body, tools);
+};
+const show = () => {
+  const columns = board.found || [];
+  byId("board").replaceChildren(...columns.map(card));
+  const own = columns[board.edited];
+  const title = own && !own.error ? own.title : "No prediction";
+  byId("title").textContent = board.candidates.length > 1 ? `${board.candidates.length} candidates` : title;
+  document.title = `${board.candidates.length > 1 ? byId("title").textContent : title} · Paceline`;
+  byId("curve").hidden = !columns.some((column) => !column.error);
+  byId("details").hidden = !own || Boolean(own.error);
+  drawChart();
+  if (byId("details").hidden) return;
+  byId("detailed").textContent = columns.length > 1 ? `candidate ${board.edited + 1}` : own.title;
+  byId("command").textContent = own.command;
+  byId("notes").replaceChildren(...own.notes.map((note) => make("li", {}, note)));
+  byId("look").hidden = !form.study.value;
+  byId("look").href = `study/${encodeURIComponent(form.study.value)}`;
+  document.querySelectorAll("details[data-panel][open]").forEach(open);
+};
+
 let waiting = 0;
 form.addEventListener("input", ({ target }) => {
   if (target.id === "file") return;
   if (target.dataset.of) lead(target);
   else follow(target);
-  refused.delete(target.name || target.dataset.of);
+  take(fields.get(target.name || target.dataset.of));
   clearTimeout(waiting);
   waiting = setTimeout(refresh, ["range", "select-one"].includes(target.type) ? 60 : 400); // wait for the end of typing
 });
 form.addEventListener("submit", (event) => event.preventDefault());
-
-// Panels are computed on demand.
-const surface = (found) => {
-  const [width, height, left, bottom] = [640, 300, 60, 36];
-  const space = "http://www.w3.org/2000/svg";
-  const make = (tag, attributes, text) => {
-    const node = document.createElementNS(space, tag);
-    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-    if (text) node.textContent = text;
-    return node;
-  };
-  const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, class: "surface", role: "img", "aria-label": "Regions in which data or model parallelism is faster" });
-  const [columns, rows] = [found.x.length, found.y.length];
-  const [cell, line] = [(width - left) / columns, (height - bottom) / rows];
-  found.data_over_model.forEach((row, y) => row.forEach((ratio, x) => {
-    const strength = Math.min(1, Math.abs(Math.log2(ratio)) / 2);
-    const rect = make("rect", {
-      x: left + x * cell, y: height - bottom - (y + 1) * line, width: cell + 0.4, height: line + 0.4,
-      "fill-opacity": 0.12 + 0.7 * strength,
-      "data-tip": `batch ${found.y[y]}, ${three(found.x[x] * 8e-9)} Gbit/s: ${ratio >= 1 ? "data" : "model"} parallelism is ${three(ratio >= 1 ? ratio : 1 / ratio)} times as fast`,
-    });
-    rect.style.fill = ratio >= 1 ? "var(--accent)" : "var(--caution)";
-    svg.append(rect);
-  }));
-  const at = (values, value, size) => {
-    const index = values.findIndex((each) => each >= value);
-    return (index < 0 ? values.length - 0.5 : index + 0.5) * size;
-  };
-  svg.append(make("circle", { cx: left + at(found.x, found.here.x, cell), cy: height - bottom - at(found.y, found.here.y, line), r: 6, fill: "none", stroke: "currentColor", "stroke-width": 2 }));
-  const text = { "font-size": 12, fill: "currentColor" };
-  svg.append(make("text", { ...text, x: left, y: height - 8 }, `${three(found.x[0] * 8e-9)} Gbit/s`));
-  svg.append(make("text", { ...text, x: width, y: height - 8, "text-anchor": "end" }, `${three(found.x.at(-1) * 8e-9)} Gbit/s`));
-  svg.append(make("text", { ...text, x: left - 8, y: height - bottom, "text-anchor": "end" }, `batch ${found.y[0]}`));
-  svg.append(make("text", { ...text, x: left - 8, y: 14, "text-anchor": "end" }, String(found.y.at(-1))));
-  const caption = document.createElement("p");
-  caption.className = "caption";
-  caption.textContent = "Blue: data parallelism is faster; orange: model parallelism. The ring is the selected job; crossovers are where the colours meet. Physical model only, without corrections fitted to published measurements.";
-  return [svg, caption];
-};
-const open = async (details) => {
-  const [name, box] = [details.dataset.panel, details.querySelector(".panel")];
-  box.setAttribute("aria-busy", "true");
-  try {
-    const found = await ask(`/api/panel/${name}`, JSON.stringify(state()));
-    if (found.html !== undefined) box.innerHTML = found.html;
-    else if (found.wide) { box.innerHTML = `<div class="drawing">${matchMedia("(max-width: 40rem)").matches ? found.narrow : found.wide}</div>`; }
-    else box.replaceChildren(...surface(found));
-  } catch (error) {
-    box.replaceChildren(Object.assign(document.createElement("p"), { textContent: String(error.message || error) }));
-  }
-  box.removeAttribute("aria-busy");
-};
-document.querySelectorAll("details[data-panel]").forEach((details) => details.addEventListener("toggle", () => details.open && open(details)));
-
-// Narrow windows start with the prediction: the options collapse above it.
-const narrow = matchMedia("(max-width: 56rem)");
-const fold = () => { byId("all").open = !narrow.matches; };
-narrow.addEventListener("change", fold);
-fold();
-
-// Uploaded models, the baseline, saved files.
+byId("reset").addEventListener("click", () => {
+  Object.assign(board, { candidates: [{}], edited: 0, pinned: 0 });
+  showForm();
+  refresh();
+});
 byId("file").addEventListener("change", async (event) => {
   const [file] = event.target.files;
   if (!file) return;
   try {
     const found = await ask("/api/model", file, { "x-file-name": encodeURIComponent(file.name).slice(-200) });
-    put("model", found.model);
+    edited().model = found.model;
+    showForm();
     refresh();
   } catch (error) {
     trouble(error);
   }
 });
-byId("keep").addEventListener("click", () => {
-  if (!shown.answer) return;
-  shown.baseline = { row: here(shown.answer), words: `${byId("title").textContent}, ${shown.chosen.nodes} nodes` };
-  compare();
+byId("copy").addEventListener("click", async () => {
+  try {
+    await navigator.clipboard.writeText(byId("command").textContent);
+    byId("copy").textContent = "Copied";
+  } catch {
+    getSelection().selectAllChildren(byId("command"));
+  }
+  setTimeout(() => { byId("copy").textContent = "Copy"; }, 1500);
 });
-byId("reset").addEventListener("click", () => {
-  shown.baseline = null;
-  for (const [name, value] of Object.entries(known.defaults)) put(name, value);
-  refresh();
-});
-document.querySelectorAll("[data-save]").forEach((button) => button.addEventListener("click", () => {
-  if (!shown.answer) return;
-  const { rows } = shown.answer;
-  if (button.dataset.save === "csv") {
-    const heads = Object.keys(rows[0]);
-    save("scaling.csv", "text/csv", [heads, ...rows.map((row) => heads.map((head) => row[head]))].map((line) => line.join(",")).join("\n") + "\n");
-  } else if (button.dataset.save === "json") {
-    const { figures, ...rest } = shown.answer;
-    save("answer.json", "application/json", JSON.stringify({ state: shown.chosen, ...rest }, null, 2));
-  } else saveFigure("scaling.svg", byId("scaling-wide").querySelector("svg"));
-}));
-
-// Tooltips of marks.
-(() => {
-  const tip = byId("tip");
-  document.addEventListener("pointerover", (event) => {
-    const mark = event.target.closest ? event.target.closest("[data-tip]") : null;
-    tip.hidden = !mark;
-    if (!mark) return;
-    tip.textContent = mark.getAttribute("data-tip");
-    tip.style.left = `${Math.max(12, Math.min(event.clientX + 12, innerWidth - 260))}px`;
-    tip.style.top = `${event.clientY + 16}px`;
-  });
-  document.addEventListener("scroll", () => { tip.hidden = true; }, { passive: true });
-})();
-
-for (const [name, value] of Object.entries(known.defaults)) put(name, value);
-const unknown = [];
-for (const [name, value] of new URLSearchParams(location.search)) fields.has(name) ? put(name, value) : unknown.push(name);
-byId("unknown").hidden = !unknown.length;
-byId("unknown").textContent = `Unknown options in the address are ignored: ${unknown.join(", ")}`;
-refresh();
+// Narrow windows start with the predictions: the options collapse above them.
+const narrow = matchMedia("(max-width: 56rem)");
+const fold = () => { byId("all").open = !narrow.matches; };
+narrow.addEventListener("change", fold);
+fold();
+const start = () => {
+  try {
+    readAddress();
+    showForm();
+    refresh({ remember: false });
+  } catch (error) {
+    board.found = null;
+    trouble(error);
+    show();
+  }
+};
+addEventListener("popstate", start);

@@ -1,11 +1,12 @@
 """Timeline of a step, one lane per rank and resource."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from paceline.render.svg.axis import length_axis
 from paceline.render.svg.colours import in_phase_order, phase_colour
-from paceline.render.svg.element import document, group
+from paceline.render.svg.element import document, group, text
 from paceline.render.svg.legend import LegendEntry, Symbol, legend
 from paceline.render.svg.marks import bar
 from paceline.render.svg.row_layout import rows
@@ -16,20 +17,31 @@ from paceline.step.critical_path import critical_path
 from paceline.units import format_seconds, seconds_unit
 
 _BAR = 20.0
-_MOST_BARS = 600
+_MOST_BARS = 1200
 _LEAST_TIP_WIDTH = 3.0
 _MOST_LANES = 24
+_IDLE_SHARE = 0.005
+"""Lanes of several ranks that are busy for a smaller share of the step are not drawn."""
+_PIXELS_OF_DIGIT = 7.5
+_PASS = re.compile(r"(?:forward|backward|weights) (\d+) chunk")
+"""Names of passes of a micro-batch through a pipeline chunk."""
 
 
 @dataclass(frozen=True, slots=True)
 class GanttBar:
-    """A task: its name, phase, start and duration in seconds."""
+    """A task: its name, phase, start and duration in seconds; passes of pipelines are numbered."""
 
     name: str
     phase: str
     start_seconds: float
     seconds: float
     is_critical: bool = False
+
+    @property
+    def number(self) -> str:
+        """The micro-batch of a pass through a pipeline chunk; empty for other tasks."""
+        found = _PASS.match(self.name)
+        return found[1] if found else ""
 
     @property
     def end_seconds(self) -> float:
@@ -69,8 +81,12 @@ def gantt_info(step: Step, ranks: Sequence[int] | None = None) -> GanttInfo:
                 GanttBar(task.name, str(task.phase), start, task.seconds, index in critical)
             )
     order = {resource: index for index, resource in enumerate(step.resources)}
+    one_rank = len({rank for rank, _ in lanes}) == 1
+    if not one_rank:
+        whole = max((bar.end_seconds for lane in lanes.values() for bar in lane), default=0.0)
+        busy = {lane: sum(bar.seconds for bar in bars) for lane, bars in lanes.items()}
+        lanes = {lane: bars for lane, bars in lanes.items() if busy[lane] >= _IDLE_SHARE * whole}
     ordered = sorted(lanes, key=lambda lane: (lane[0], order[lane[1]]))
-    one_rank = len({rank for rank, _ in ordered}) == 1
     drawn = tuple(
         GanttLane(
             resource if one_rank else f"rank {rank} · {resource}", tuple(lanes[rank, resource])
@@ -115,6 +131,7 @@ def _lane_blocks(info: GanttInfo, pixel_seconds: float) -> list[list[GanttBar]]:
 
 def _lane(blocks: Sequence[GanttBar], top: float, scale: Scale, factor: float) -> str:
     by_class: dict[str, list[str]] = {}
+    numbers: list[str] = []
     for block in blocks:
         left, right = scale(block.start_seconds * factor), scale(block.end_seconds * factor)
         begin, duration = format_seconds(block.start_seconds), format_seconds(block.seconds)
@@ -123,7 +140,12 @@ def _lane(blocks: Sequence[GanttBar], top: float, scale: Scale, factor: float) -
         by_class.setdefault(f"{phase_colour(block.phase)} {edge}", []).append(
             bar(left, top, max(right - left, 0.5), _BAR, tip=tip)
         )
-    return "".join(group(*bars, class_=class_) for class_, bars in by_class.items())
+        if block.number and right - left >= _PIXELS_OF_DIGIT * len(block.number) + 2:
+            middle = (left + right) / 2
+            kind = f"number {phase_colour(block.phase)}"
+            numbers.append(text(block.number, middle, top + 14, class_=kind, anchor="middle"))
+    drawn = [group(*bars, class_=class_) for class_, bars in by_class.items()]
+    return "".join([*drawn, *numbers])
 
 
 def _merged(bars: Iterable[GanttBar], pixel_seconds: float) -> list[GanttBar]:

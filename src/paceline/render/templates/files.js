@@ -1,17 +1,19 @@
 "use strict";
 
 // Files of what is seen: a text under a name, a figure with the page's style in it.
-const save = (name, kind, text) => {
+const saveBlob = (name, blob) => {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: kind }));
+  link.href = URL.createObjectURL(blob);
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 };
-const saveFigure = (name, svg) => {
+const save = (name, kind, text) => saveBlob(name, new Blob([text], { type: kind }));
+const styled = (svg) => {
   const drawing = svg.cloneNode(true);
   const style = document.createElementNS("http://www.w3.org/2000/svg", "style");
   style.textContent = document.querySelector("style").textContent;
   drawing.prepend(style);
-  save(name, "image/svg+xml", new XMLSerializer().serializeToString(drawing));
+  return new XMLSerializer().serializeToString(drawing);
 };
+const saveFigure = (name, svg) => save(name, "image/svg+xml", styled(svg));
