@@ -72,7 +72,7 @@ class AskedJob:
 
 
 @dataclass(frozen=True)
-class Answer:
+class BoardColumn:
     """A candidate's prediction, its throughput by nodes and measurements of similar jobs."""
 
     job: AskedJob
@@ -131,11 +131,11 @@ def job_of(state: ExplorerState, uploads: Mapping[str, Graph]) -> AskedJob:
     return AskedJob(state, model, cluster)
 
 
-def answer(job: AskedJob, measured: Sequence[LaunchGroup] = ()) -> Answer:
+def answer(job: AskedJob, measured: Sequence[LaunchGroup] = ()) -> BoardColumn:
     """The prediction of a job; ``measured`` configurations are lines of its chart."""
     chosen = job.predicted(job.state.nodes)
     lines = _published_lines(chosen) + _measured_lines(measured)
-    return Answer(job, chosen, curve_rows(job, chosen), lines)
+    return BoardColumn(job, chosen, curve_rows(job, chosen), lines)
 
 
 def step_parts(prediction: Prediction) -> dict[str, float]:

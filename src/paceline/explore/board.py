@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from paceline.errors import InputError, PacelineError
-from paceline.explore.answers import Answer
+from paceline.explore.answers import BoardColumn
 from paceline.predictor.prediction import Prediction
 
 MOST_CANDIDATES = 8
@@ -16,9 +16,9 @@ _MOST_KEPT = 64
 class Board:
     """Answers by candidate, the newest kept: an edit computes one candidate again."""
 
-    def __init__(self, answer: Callable[[Mapping[str, Any]], Answer]) -> None:
+    def __init__(self, answer: Callable[[Mapping[str, Any]], BoardColumn]) -> None:
         self._answer = answer
-        self._kept: OrderedDict[str, Answer] = OrderedDict()
+        self._kept: OrderedDict[str, BoardColumn] = OrderedDict()
 
     def document(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The columns of the board, in the order of ``candidates``; an error is a column too."""
@@ -27,7 +27,7 @@ class Board:
         reference = found[pinned]
         return {"candidates": [_column(one, reference) for one in found]}
 
-    def _answered(self, candidate: Mapping[str, Any]) -> Answer | PacelineError:
+    def _answered(self, candidate: Mapping[str, Any]) -> BoardColumn | PacelineError:
         key = json.dumps(candidate, sort_keys=True)
         if key not in self._kept:
             try:
@@ -51,11 +51,13 @@ def _checked(given: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], int]:
     return candidates, pinned
 
 
-def _column(found: Answer | PacelineError, reference: Answer | PacelineError) -> dict[str, Any]:
+def _column(
+    found: BoardColumn | PacelineError, reference: BoardColumn | PacelineError
+) -> dict[str, Any]:
     if isinstance(found, PacelineError):
         return {"error": found.message, "hint": found.hint}
     column = found.document()
-    if found is not reference and isinstance(reference, Answer):
+    if found is not reference and isinstance(reference, BoardColumn):
         column["ratio"] = _ratio(found.prediction, reference.prediction)
     return column
 

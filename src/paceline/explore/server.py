@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from paceline.errors import PacelineError
-from paceline.explore.answers import Answer, answer, job_of
+from paceline.explore.answers import BoardColumn, answer, job_of
 from paceline.explore.board import Board
 from paceline.explore.page import explorer_page, security_policy
 from paceline.explore.panels import PANELS, panel
@@ -43,7 +43,7 @@ def application(studies: MeasuredStudies | None = None) -> Starlette:
     measured = studies or MeasuredStudies(None)
     page = explorer_page(measured.names())
 
-    def answered(given: Mapping[str, Any]) -> Answer:
+    def answered(given: Mapping[str, Any]) -> BoardColumn:
         state = state_of(given, uploads, measured.names() if given.get("study") else ())
         return answer(job_of(state, uploads), measured.plain(state.study) if state.study else ())
 
