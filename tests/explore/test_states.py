@@ -10,7 +10,7 @@ import pytest
 import paceline as pl
 from paceline.errors import PacelineError
 from paceline.explore.answers import answer, job_of
-from paceline.explore.board import Board
+from paceline.explore.board import ComparisonBoard
 from paceline.explore.page import explorer_page
 from paceline.explore.panels import panel
 from paceline.explore.state import ExplorerState, state_of
@@ -204,7 +204,7 @@ def test_candidates_are_columns_compared_with_the_pinned_one():
         asked.append(given)
         return answer(job_of(state_of(given, {}), {}))
 
-    board = Board(answered)
+    board = ComparisonBoard(answered)
     candidates = [{"nodes": 2}, {"nodes": 4}, {"nodes": "x"}]
     first, second, wrong = board.document({"candidates": candidates, "pinned": 1})["candidates"]
     assert "ratio" not in second and wrong["error"].startswith("nodes must be an integer")
@@ -226,7 +226,7 @@ def test_candidates_are_columns_compared_with_the_pinned_one():
 )
 def test_a_board_that_is_not_one_is_refused(given):
     with pytest.raises(PacelineError):
-        Board(lambda _: pytest.fail("computed")).document(given)
+        ComparisonBoard(lambda _: pytest.fail("computed")).document(given)
 
 
 def test_the_length_of_a_training_gives_days_and_cost():

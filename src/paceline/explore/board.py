@@ -13,7 +13,7 @@ MOST_CANDIDATES = 8
 _MOST_KEPT = 64
 
 
-class Board:
+class ComparisonBoard:
     """Answers by candidate, the newest kept: an edit computes one candidate again."""
 
     def __init__(self, answer: Callable[[Mapping[str, Any]], BoardColumn]) -> None:

@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from paceline.errors import PacelineError
 from paceline.explore.answers import BoardColumn, answer, job_of
-from paceline.explore.board import Board
+from paceline.explore.board import ComparisonBoard
 from paceline.explore.page import explorer_page, security_policy
 from paceline.explore.panels import PANELS, panel
 from paceline.explore.state import state_of
@@ -49,7 +49,7 @@ def application(studies: MeasuredStudies | None = None) -> Starlette:
 
     routes = [
         Route("/", partial(_show_page, page)),
-        Route("/api/board", partial(_board, Board(answered)), methods=["POST"]),
+        Route("/api/board", partial(_board, ComparisonBoard(answered)), methods=["POST"]),
         Route("/api/panel/{name}", partial(_panel, uploads, measured), methods=["POST"]),
         Route("/study/{name:path}", partial(_study, measured)),
         Route("/api/model", partial(_upload, uploads), methods=["POST"]),
@@ -114,7 +114,7 @@ async def _study(studies: MeasuredStudies, request: Request) -> Response:
     return HTMLResponse(page, headers={"Content-Security-Policy": policy})
 
 
-async def _board(board: Board, request: Request) -> Response:
+async def _board(board: ComparisonBoard, request: Request) -> Response:
     given = await _document(request)
     begun = time.process_time()
     found = await run_in_threadpool(board.document, given)
