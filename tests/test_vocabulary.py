@@ -76,9 +76,6 @@ MODULE_WORDS = {
 }
 """Parts of module names that are not used, and what to use instead."""
 
-MESSAGES_NOT_CHECKED_YET: set[str] = {"constants", "explore", "predictor", "spec", "study"}
-"""Packages whose error messages still contain such phrases: delete one when it passes."""
-
 _CODE = re.compile(r"'[^']*'|--?[a-z][\w-]*|\$\w+")
 """Quoted commands, names of options and variables are not prose."""
 
@@ -177,16 +174,10 @@ def _text(node: ast.expr) -> str:
     return "X"
 
 
-def package_of(path: Path) -> str:
-    parts = path.relative_to(ROOT).parts
-    return parts[0] if len(parts) > 1 else "paceline"
-
-
 def test_error_messages_are_plain_technical_english():
     wrong = [
         f"{path.relative_to(ROOT)}:{line}: {one}"
         for path in sorted(ROOT.rglob("*.py"))
-        if package_of(path) not in MESSAGES_NOT_CHECKED_YET
         for line, text in messages(path)
         for one in dialect(text)
     ]

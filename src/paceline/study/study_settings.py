@@ -195,7 +195,7 @@ def as_setting(name: str, value: Any) -> Any:
         return value
     names = parse_names(value) if isinstance(value, str) else tuple(value)
     if not names and name in ("frameworks", "instruments"):
-        raise InputError(f"no {name.removesuffix('s')} given", f"separate {name} by commas")
+        raise InputError(f"no {name.removesuffix('s')} given", f"give comma-separated {name}")
     return names
 
 
