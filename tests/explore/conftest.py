@@ -21,7 +21,7 @@ def explorer():
     )
     try:
         line = process.stdout.readline()
-        yield re.search(r"http://127\.0\.0\.1:\d+/", line)[0]
+        yield re.search(r"http://127\.0\.0\.1:\d+/\S+/", line)[0]
     finally:
         process.terminate()
         process.wait(30)

@@ -1,10 +1,17 @@
 """The server answers its own page on loopback and nobody else."""
 
 import json
+import os
+import tempfile
 import urllib.error
+import urllib.parse
 import urllib.request
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
+
+from paceline.explore import serving
 
 
 def ask(address, path, body=b"{}", **headers):
@@ -54,14 +61,89 @@ def test_every_response_has_the_security_headers(explorer, path, body, status):
         {"Origin": "http://evil.example"},
         {"Origin": "null"},
         {"Origin": "http://127.0.0.1:1"},
+        {"Origin": "https://{host}"},
+        {"Origin": "http://{host}/"},
+        {"Host": "127.0.0.1:x@evil.example"},
+        {"Host": "localhost:80, evil.example"},
     ],
 )
 def test_other_sites_are_refused(explorer, headers):
+    host = urllib.parse.urlsplit(explorer).netloc
+    headers = {name: value.replace("{host}", host) for name, value in headers.items()}
     status, body, _ = ask(explorer, "api/board", **headers)
     assert (status, json.loads(body)) == (
         403,
         {"error": "requests from other hosts or origins are refused"},
     )
+
+
+@pytest.mark.parametrize("path", ["", "wrong/", "study/s", "wrong/study/s", "api/board"])
+@pytest.mark.parametrize("body", [None, b"{}"])
+def test_without_the_token_nothing_is_served(explorer, path, body):
+    root = urllib.parse.urljoin(explorer, "/")
+    status, body, headers = ask(root, path, body)
+    assert status == 403
+    assert "token" in json.loads(body)["error"]
+    assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+
+
+def as_another_user(see):
+    """Whether ``see()`` is true for a process of uid 65534."""
+    child = os.fork()
+    if child == 0:
+        code = 2
+        try:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            code = int(bool(see()))
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to act as another user")
+def test_another_user_of_the_machine_cannot_read_the_explorer(explorer):
+    """Neither the pages nor the token: in command lines, environments and files of others."""
+    token = explorer.rstrip("/").rpartition("/")[2]
+    root = urllib.parse.urljoin(explorer, "/")
+
+    def finds_the_token():
+        paths = [
+            *Path("/proc").glob("[0-9]*/cmdline"),
+            *Path("/proc").glob("[0-9]*/environ"),
+            *Path(tempfile.gettempdir()).glob("paceline-*"),
+            *Path(tempfile.gettempdir()).glob("paceline-*/*"),
+        ]
+        for path in paths:
+            with suppress(OSError):
+                if token.encode() in path.read_bytes():
+                    return True
+        return False
+
+    assert as_another_user(finds_the_token) == 0
+    assert as_another_user(lambda: ask(root, "study/s", None)[0] != 403) == 0
+    assert as_another_user(lambda: ask(explorer, "", None)[0] == 200) == 1  # with the address
+
+
+def test_the_page_for_the_browser_is_private():
+    """Command lines of browsers are public: the address is in a file that only its user reads."""
+    with serving._redirect_to("http://127.0.0.1:1/secret/") as page:
+        assert "secret" in page.read_text() and "secret" not in page.as_uri()
+        assert page.parent.stat().st_mode & 0o077 == 0
+    assert not page.exists()
+
+
+def test_large_uploads_are_refused_before_they_are_received(explorer):
+    """A text of 60 MB of small objects took 1.84 GB when it was parsed first."""
+    for name, megabytes in (("config.json", 5), ("model.onnx", 20), ("model.onnx", 60)):
+        content = b"[" + b"{}," * (megabytes * 350_000) + b"{}]"
+        try:
+            _, body, _ = ask(explorer, "api/model", content, **{"x-file-name": name})
+        except urllib.error.URLError:  # the server closed the connection while we sent
+            continue
+        assert "larger than" in json.loads(body)["error"]
+    assert ask(explorer, "api/board")[0] == 200
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def serving(store):
         env=os.environ.copy(),
     )
     try:
-        yield re.search(r"http://127\.0\.0\.1:\d+/", process.stdout.readline())[0]
+        yield re.search(r"http://127\.0\.0\.1:\d+/\S+/", process.stdout.readline())[0]
     finally:
         process.terminate()
         process.wait(30)
@@ -121,7 +121,7 @@ def test_a_study_on_disk_opens_without_a_server(store, looking, tmp_path, monkey
 def test_a_study_that_is_not_there_and_a_path_are_not_found(serving, looking):
     for name in ("nothing", "../../etc/passwd", "%2e%2e%2f%2e%2e%2fetc%2fpasswd"):
         asked = http.client.HTTPConnection(urlsplit(serving).netloc, timeout=60)
-        asked.request("GET", f"/study/{name}")
+        asked.request("GET", f"{urlsplit(serving).path}study/{name}")
         answer = asked.getresponse()
         assert answer.status == 404 and b"root:" not in answer.read()
 

@@ -1,13 +1,17 @@
 """Run the explorer's server until Ctrl-C."""
 
 import socket
+import tempfile
 import threading
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import uvicorn
 
 from paceline.errors import InputError
+from paceline.explore.access import new_token
 from paceline.explore.published import make_index
 from paceline.explore.server import application
 from paceline.explore.studies import MeasuredStudies
@@ -20,11 +24,15 @@ WAITING_CONNECTIONS = 128
 def serve(
     port: int, say: Callable[[str], None], studies: MeasuredStudies, *, opens_browser: bool
 ) -> None:
-    """Serve the page on loopback until Ctrl-C; ``port`` 0 selects a free port."""
+    """Serve the page on loopback until Ctrl-C; ``port`` 0 selects a free port.
+
+    The address contains a token, so that other users of the machine cannot read the studies.
+    """
     listener = _listener(port)
-    address = f"http://{LOOPBACK}:{listener.getsockname()[1]}/"
+    token = new_token()
+    address = f"http://{LOOPBACK}:{listener.getsockname()[1]}/{token}/"
     config = uvicorn.Config(
-        application(studies),
+        application(studies, token),
         log_level="critical",
         access_log=False,
         server_header=False,
@@ -33,9 +41,20 @@ def serve(
     )
     threading.Thread(target=make_index, daemon=True).start()
     say(f"Explorer: {address}   (Ctrl-C to stop)")
-    if opens_browser:
-        webbrowser.open(address)
-    uvicorn.Server(config).run(sockets=[listener])
+    with _redirect_to(address) as page:
+        if opens_browser:
+            webbrowser.open(page.as_uri())
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+@contextmanager
+def _redirect_to(address: str) -> Iterator[Path]:
+    """A private file that leads to ``address``: command lines of browsers are public."""
+    with tempfile.TemporaryDirectory(prefix="paceline-") as folder:  # mode 0700
+        page = Path(folder) / "explorer.html"
+        target = f'<meta http-equiv="refresh" content="0; url={address}">'
+        page.write_text(f"<!doctype html><title>Explorer</title>{target}", encoding="utf-8")
+        yield page
 
 
 def _listener(port: int) -> socket.socket:

@@ -14,20 +14,20 @@ class MeasuredStudies:
     """Names of studies and their launches; empty without a store."""
 
     def __init__(self, path: Path | None) -> None:
-        self._path = path if path is not None and path.exists() else None
+        self._path = path
 
     def names(self) -> list[str]:
         """Studies of the store, by name."""
-        if self._path is None:
+        if self._path is None or not self._path.exists():
             return []
-        with Store(self._path) as store:
+        with Store(self._path, create=False) as store:
             return sorted(store.studies())
 
     def launches(self, name: str) -> list[Launch]:
         """Launches of a study in order of start."""
         if self._path is None or name not in self.names():
             return []
-        with Store(self._path) as store:
+        with Store(self._path, create=False) as store:
             return store.study(name)[:MOST_LAUNCHES]
 
     def plain(self, name: str) -> Sequence[LaunchGroup]:

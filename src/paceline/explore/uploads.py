@@ -1,5 +1,6 @@
 """Models uploaded by a browser: read as data, kept in memory, never executed."""
 
+import asyncio
 import tempfile
 from collections import OrderedDict
 from hashlib import sha256
@@ -10,21 +11,30 @@ from paceline.explore.state import UPLOADED
 from paceline.json_checks import parsed_json
 from paceline.workload.graph import Graph
 
-LARGEST_UPLOAD = 64_000_000
+LARGEST_UPLOAD = 16_000_000
 LARGEST_JSON = 4_000_000
 """Limit of a JSON file in bytes: parsed, it takes about 30 times that; graphs have 0.2 MB."""
 MOST_UPLOADS = 20
 
 
+def largest_upload(name: str) -> int:
+    """Limit of a file in bytes, by its suffix."""
+    return LARGEST_JSON if name.lower().endswith(".json") else LARGEST_UPLOAD
+
+
 class Uploads(OrderedDict[str, Graph]):
     """Graphs by name on the page; the oldest are dropped first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reading = asyncio.Lock()
 
     def add(self, name: str, content: bytes) -> str:
         """Read an uploaded file (config.json, a captured graph, ONNX) and return its name.
 
         The name contains a hash of the content, so it never stands for two models.
         """
-        most = LARGEST_JSON if name.lower().endswith(".json") else LARGEST_UPLOAD
+        most = largest_upload(name)
         if len(content) > most:
             raise InputError(
                 f"the file is larger than {most // 1_000_000} MB",

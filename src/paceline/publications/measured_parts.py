@@ -120,5 +120,5 @@ def _analysis(path: Path, name: str) -> "StudyAnalysis | None":
 
     if not path.exists():
         return None
-    with Store(path) as store:
+    with Store(path, create=False) as store:
         return analyse_study(store, name) if store.count(name) else None

@@ -81,7 +81,7 @@ def _export(directory: Path, name: str | None, store_path: Path | None, as_json:
 
     path = store_path or default_store_path()
     if name is None:
-        with Store(path) as store:
+        with Store(path, create=False) as store:
             newest = store.launches(newest=1)
         if not newest:
             raise InputError(f"the store '{path}' is empty", "run 'paceline measure' first")

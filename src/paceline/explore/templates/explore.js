@@ -121,7 +121,7 @@ const refresh = async ({ remember = true } = {}) => {
   byId("board").classList.add("stale");
   const begun = performance.now();
   try {
-    const found = await ask("/api/board", JSON.stringify({ candidates: board.candidates.map(sent), pinned: board.pinned }));
+    const found = await ask("api/board", JSON.stringify({ candidates: board.candidates.map(sent), pinned: board.pinned }));
     if (asked !== board.asked) return;
     board.found = found.candidates;
     trouble(null);
@@ -250,7 +250,7 @@ byId("file").addEventListener("change", async (event) => {
   const [file] = event.target.files;
   if (!file) return;
   try {
-    const found = await ask("/api/model", file, { "x-file-name": encodeURIComponent(file.name).slice(-200) });
+    const found = await ask("api/model", file, { "x-file-name": encodeURIComponent(file.name).slice(-200) });
     edited().model = found.model;
     showForm();
     refresh();

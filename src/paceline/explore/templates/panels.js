@@ -65,7 +65,7 @@ const open = async (details) => {
   const [name, box] = [details.dataset.panel, details.querySelector(".panel")];
   box.setAttribute("aria-busy", "true");
   try {
-    const found = await ask(`/api/panel/${name}`, JSON.stringify(sent(edited())));
+    const found = await ask(`api/panel/${name}`, JSON.stringify(sent(edited())));
     if (found.plans) box.replaceChildren(...plansPanel(found));
     else if (found.html !== undefined) box.innerHTML = found.html;
     else box.replaceChildren(...(found.wide ? timeline(found) : surface(found)));

@@ -164,7 +164,7 @@ const show = () => {
   const state = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
   const way = [link(study.study, {})];
   const { back } = document.body.dataset;
-  if (back) way.unshift(make("a", back === "/" ? "Explorer" : "Report", { href: back }));
+  if (back) way.unshift(make("a", back === "../" ? "Explorer" : "Report", { href: back }));
   const step = (text, own) => { const box = make("span"); box.append(own ? link(text, own) : text); way.push(box); };
   let parts;
   if (state.launch !== undefined) {
