@@ -31,6 +31,9 @@ NOT_QUICK = ("slow", "thorough", "framework", "torch", "process")
 QUICK_FILES = {"test_located_toml.py", "test_names.py", "test_naming.py", "test_units.py"}
 
 
+# Printed text is as wide as without a terminal, wherever the tests run.
+os.environ["COLUMNS"] = "100"
+
 # Machines are shared, so no deadline; the same examples in every run, so a failure can be repeated.
 settings.register_profile("paceline", deadline=None, derandomize=True, database=None)
 settings.load_profile("paceline")

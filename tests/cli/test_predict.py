@@ -253,7 +253,7 @@ def test_a_whole_training_of_a_plan_that_does_not_fit_takes_no_days_and_has_no_p
     days = run(predict, *asked).split("T tokens")[-1].splitlines()
     rows = [" ".join(line.split()) for line in days if line.startswith(("llama3", "gpt2"))]
     assert rows[0] == "llama3_70b 2x8 7,629,395 does NOT fit – –" and "NOT" not in rows[1]
-    assert rows[2] == "llama3_70b 2x8 – – – –"
+    assert len(rows) == 2
     large, small = json.loads(run(predict, *asked, "--json"))["training"]
     assert (large["fits"], large["seconds"], large["price"]) == (False, None, None)
     assert small["fits"] and small["seconds"]["value"] > 0 and small["price"]["value"] > 0

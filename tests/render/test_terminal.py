@@ -8,7 +8,7 @@ from rich.console import Console
 
 from paceline.render.safe_text import display_width
 from paceline.render.table import Column, Table
-from paceline.render.terminal import print_table, table_lines
+from paceline.render.terminal import print_table, prose, table_lines, terminal_width
 from paceline.render.terminal_waterfall import print_waterfall, waterfall_heading, waterfall_lines
 from paceline.step.waterfall import ItemKind, Waterfall, WaterfallItem
 from render.samples import sample_table, sample_waterfall
@@ -73,6 +73,78 @@ def test_a_wide_table_continues_below_and_loses_no_number(width):
     text = "\n".join(lines)
     for number in ("187.6 ± 4.1", "1,540 [1,380, 1,660]", "1,638", "+1.4"):
         assert number in text
+
+
+def checks_table():
+    fix = "run 'paceline frameworks install horovod-tensorflow', or set $PACELINE_PYTHON"
+    return Table(
+        (Column("check"), Column("works"), Column("details"), Column("fix")),
+        (
+            ("machine", "yes", "AMD EPYC, 2 cores", ""),
+            ("train with horovod-tensorflow", "no", "", fix),
+            ("idle enough to measure", "no", "load average 4.6", "stop other programs"),
+        ),
+        title="This machine",
+    )
+
+
+def test_a_table_uses_the_width_that_there_is():
+    assert table_lines(checks_table(), 130) == [
+        "This machine",
+        "check                          works  details            fix",
+        "machine                        yes    AMD EPYC, 2 cores",
+        "train with horovod-tensorflow  no                        run 'paceline frameworks install "
+        "horovod-tensorflow', or set",
+        " " * 57 + "$PACELINE_PYTHON",
+        "idle enough to measure         no     load average 4.6   stop other programs",
+    ]
+    assert table_lines(checks_table(), 60) == [
+        "This machine",
+        "check                          works  details",
+        "    fix",
+        "machine                        yes    AMD EPYC, 2 cores",
+        "train with horovod-tensorflow  no",
+        "    run 'paceline frameworks install horovod-tensorflow', or",
+        "    set $PACELINE_PYTHON",
+        "idle enough to measure         no     load average 4.6",
+        "    stop other programs",
+    ]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 160, 200])
+def test_no_name_number_or_command_is_cut(width):
+    for table in (checks_table(), sample_table()):
+        text = " ".join(" ".join(table_lines(table, width)).split())
+        words = [
+            word
+            for row in table.rows
+            for cell in row
+            if isinstance(cell, str)
+            for word in cell.split()
+        ]
+        assert all(word in text for word in words) and "…" not in text
+
+
+@pytest.mark.parametrize(("columns", "width"), [("20", 40), ("97", 97), ("160", 160), ("500", 200)])
+def test_text_is_as_wide_as_the_terminal(monkeypatch, columns, width):
+    monkeypatch.setenv("COLUMNS", columns)
+    assert terminal_width() == width
+    lines = prose("note: " + "word " * 100, " " * 6)
+    assert width - 5 < max(map(len, lines)) <= width
+    assert all(line.startswith("      word") for line in lines[1:])
+
+
+def test_a_word_that_is_wider_than_the_terminal_is_not_cut():
+    path = "/" + "x" * 60
+    assert path in prose(f"wrote {path}", width=40)
+
+
+def test_verdicts_are_coloured():
+    rows = (("a", "does NOT fit"), ("b", "yes"), ("c", "slower by 2 %"))
+    table = Table((Column("plan"), Column("verdict")), rows)
+    text = printed(print_table, table, force_terminal=True, color_system="standard")
+    assert "\x1b[1;31mdoes NOT fit" in text
+    assert "\x1b[32myes" in text and "\x1b[33mslower" in text
 
 
 def test_hostile_text_cannot_reach_the_terminal():

@@ -1,8 +1,7 @@
 """The fit of this machine as lines."""
 
-import textwrap
-
 from paceline.calibration.machine_fit import MachineFit
+from paceline.render.terminal import prose
 from paceline.units import format_seconds, plural
 
 
@@ -55,4 +54,4 @@ def _next_runs(fit: MachineFit) -> list[str]:
 
 
 def _wrapped(text: str) -> str:
-    return textwrap.fill(text, 100, initial_indent="  ", subsequent_indent="    ")
+    return "\n".join(prose(f"  {text}", "    "))

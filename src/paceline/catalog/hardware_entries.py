@@ -16,9 +16,8 @@ from paceline.hardware import Cluster, Device, Link
 from paceline.hardware.catalogue import Catalogue
 from paceline.predictor.comm.library import Library, Variant, library
 from paceline.predictor.framework_profiles import FrameworkProfile, framework
-from paceline.render.safe_text import wrap
 from paceline.render.table import Column, Table
-from paceline.render.terminal import terminal_width
+from paceline.render.terminal import prose
 from paceline.units import format_bandwidth, format_bytes, format_flops, format_seconds
 
 
@@ -180,7 +179,7 @@ def _entry(
 
 def _numbered(sources: list[str]) -> list[str]:
     texts = (f"[{number}] {source}" for number, source in enumerate(sources, start=1))
-    return [line for text in texts for line in wrap(text, terminal_width())]
+    return [line for text in texts for line in prose(text, "    ")]
 
 
 def _shown(value: Any, text: Callable[[Any], str]) -> str | None:

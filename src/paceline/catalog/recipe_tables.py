@@ -7,6 +7,7 @@ from dataclasses import asdict
 from paceline.catalog.listing import Listing
 from paceline.frameworks.program_recipe import ProgramRecipe
 from paceline.naming import look_up
+from paceline.render.terminal import prose
 
 
 def recipe_list(recipes: Iterable[ProgramRecipe]) -> Listing:
@@ -52,5 +53,5 @@ def _lines(recipe: ProgramRecipe, command: str, values: Mapping[str, str]) -> It
     ):
         yield f"\n{heading}"
         for item in items:
-            yield textwrap.fill(item, 98, initial_indent="  - ", subsequent_indent="    ")
+            yield from prose(f"  - {item}", "    ")
     yield ""

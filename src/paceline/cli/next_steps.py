@@ -11,16 +11,16 @@ import click
 from click.core import ParameterSource
 
 from paceline.cli.echo import echo
+from paceline.render.terminal import terminal_width
 
 SEPARATOR = "  ·  "
-WIDTH = 100
 _HEAD, _INDENT = "Next: ", " " * 6
 
 
 def next_line(*commands: str) -> None:
     """Print suggested commands: on one line, or one per line if they are long."""
     line = _HEAD + SEPARATOR.join(commands)
-    if len(line) > WIDTH:
+    if len(line) > terminal_width():
         line = _HEAD + f"\n{_INDENT}".join(_continued(command) for command in commands)
     echo(line)
 
@@ -29,7 +29,7 @@ def _continued(command: str) -> str:
     """Split a long command with backslashes; quoted arguments stay whole."""
     if "'" in command:
         return command
-    room = WIDTH - len(_INDENT) - len(" \\")
+    room = terminal_width() - len(_INDENT) - len(" \\")
     parts = textwrap.wrap(
         command, room, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
     )

@@ -1,12 +1,14 @@
 """Output shared by commands: tables, versioned JSON, figure files."""
 
+import os
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from paceline.cli.echo import echo
+from paceline.cli.echo import echo, escape_controls
 from paceline.cli.next_steps import next_line
 from paceline.json_text import json_text
 
@@ -45,18 +47,16 @@ def emit_json(kind: str, version: int, fields: Mapping[str, Any]) -> None:
 
 
 def show(parts: "Iterable[Part]") -> None:
-    """Print lines, tables and waterfalls; a verdict "does NOT fit" is printed in red."""
-    from paceline.render.safe_text import NO_ROOM
+    """Print lines, tables and waterfalls; a terminal shows verdicts in colour."""
     from paceline.render.table import Table
     from paceline.render.terminal import print_lines, print_table
     from paceline.render.terminal_waterfall import print_waterfall
 
+    coloured = sys.stdout.isatty() or "FORCE_COLOR" in os.environ
     markup = click.get_current_context().find_root().params.get("tables", "text")
     for part in parts:
-        if isinstance(part, str) and part.startswith(NO_ROOM):
-            verdict, _, rest = part.partition("\n")
-            print_lines([(verdict, "bold red")], None)
-            echo(rest)
+        if isinstance(part, str) and coloured:
+            print_lines(((escape_controls(line), "") for line in part.split("\n")), None)
         elif isinstance(part, str):
             echo(part)
         elif not isinstance(part, Table):

@@ -10,7 +10,7 @@ from paceline.explanation.finding import Diagnosis, least_share_saved
 from paceline.render.safe_text import wrap
 from paceline.render.step_tables import ranks_table
 from paceline.render.table import Column, Table
-from paceline.render.terminal import MOST_COLUMNS
+from paceline.render.terminal import terminal_width
 from paceline.step.waterfall import Waterfall
 from paceline.units import format_seconds, plural
 
@@ -44,9 +44,10 @@ def instrumented_lines(explanation: Explanation) -> list[str]:
     ]
 
 
-def finding_lines(explanation: Explanation, width: int = MOST_COLUMNS) -> list[str]:
+def finding_lines(explanation: Explanation, width: int | None = None) -> list[str]:
     """Verdict, evidence and remedy of each finding; then the unattributed share."""
     step = explanation.observed.step.mean
+    width = width or terminal_width()
     lines: list[str] = []
     for number, finding in enumerate(explanation.findings, start=1):
         for head, text in _describe_finding(finding, step, number):

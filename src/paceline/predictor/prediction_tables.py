@@ -8,6 +8,7 @@ from paceline.predictor.prediction import Prediction
 from paceline.render.number_format import Ranged
 from paceline.render.safe_text import NO_ROOM
 from paceline.render.table import Column, Table
+from paceline.render.terminal import prose
 
 if TYPE_CHECKING:
     from paceline.predictor.whatif import WhatIf
@@ -23,7 +24,7 @@ def prediction_parts(predictions: Sequence[Prediction]) -> list[str | Table]:
 def notes_of(predictions: Sequence[Prediction]) -> list[str]:
     """The distinct notes of all predictions."""
     notes = dict.fromkeys(note for p in predictions for note in p.notes)
-    return [f"note: {note}" for note in notes]
+    return [line for note in notes for line in prose(f"note: {note}", " " * 6)]
 
 
 def prediction_table(predictions: Sequence[Prediction]) -> Table:

@@ -1,13 +1,13 @@
 """A prediction as text for the terminal and a notebook, and its bottleneck in one line."""
 
 import math
-import textwrap
 from html import escape
 from typing import TYPE_CHECKING
 
 from paceline.predictor.partition.rank_layout import layout_of
 from paceline.predictor.schedule.fsdp_step import COPIES_SUM
 from paceline.predictor.schedule.task_schedule import HSDP_REPLICATE_LINK, NETWORK, REPLICA_LINK
+from paceline.render.terminal import prose
 from paceline.step import Phase
 from paceline.units import format_bytes, format_seconds
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _NEAR_IDEAL = 0.9
 _LEAST_SHARE = 1e-4
-_WIDTH = 100
 RECOMPUTATION = "recomputation"
 """The loss that is arithmetic, so it is as certain as the network's own arithmetic."""
 
@@ -67,9 +66,9 @@ def _unequal_work(prediction: "Prediction") -> str:
 
 def as_text(prediction: "Prediction") -> str:
     """Lines for a terminal; the first line warns if the plan does not fit."""
-    lines = [*no_room_lines(prediction), *_wrapped(headline(prediction), "  ")]
+    lines = [*no_room_lines(prediction), *prose(headline(prediction), "  ")]
     for name, text in _facts(prediction):
-        lines += _wrapped(f"  {name:<11} {text}", " " * 14)
+        lines += prose(f"  {name:<11} {text}", " " * 14)
     return "\n".join(lines)
 
 
@@ -109,12 +108,6 @@ def headline(prediction: "Prediction") -> str:
         f"{workload.graph.name}, batch {workload.batch}{sequence}{parts}, {workload.precision} on "
         f"{cluster.name} {cluster.nodes}x{cluster.devices_per_node}, {plan.label}, "
         f"{prediction.framework}"
-    )
-
-
-def _wrapped(line: str, indent: str) -> list[str]:
-    return textwrap.wrap(
-        line, _WIDTH, subsequent_indent=indent, drop_whitespace=True, break_long_words=False
     )
 
 

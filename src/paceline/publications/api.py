@@ -1,6 +1,5 @@
 """Public function `reproduce`: published studies, predicted and repeated on this machine."""
 
-import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from paceline.publications.reproduction_tables import (
     summary_table,
 )
 from paceline.render.result import Part, PublicResult
-from paceline.render.terminal import MOST_COLUMNS
+from paceline.render.terminal import prose
 
 if TYPE_CHECKING:
     from paceline.measurement.study_runner import Progress
@@ -59,7 +58,7 @@ class ReproducedStudies(PublicResult):
             parts = [part for one in found for part in (*reproduction_parts(one), "")]
             return [*parts, summary_table(found)]
         texts = answers(self.measured)
-        lines = [textwrap.fill(text, MOST_COLUMNS, subsequent_indent="   ") for text in texts]
+        lines = [line for text in texts for line in prose(text, "   ")]
         missing = {name: hint for _, part in self.measured for name, hint in part.missing.items()}
         return [
             measured_table(self.measured),

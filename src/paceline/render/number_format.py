@@ -50,24 +50,29 @@ class Ranged:
         return (above + below) / 2
 
 
-def common_decimals(values: Iterable[float], significant: int = 3) -> int:
-    """Decimals that give the median of ``values`` about ``significant`` digits."""
+def common_decimals(values: Iterable[float], significant: int = 3, least: int = 0) -> int:
+    """Decimals that give the median of ``values`` about ``significant`` digits, from ``least``."""
     sizes = sorted(abs(value) for value in values if math.isfinite(value) and value != 0)
     if not sizes:
         return 0
     typical = sizes[(len(sizes) - 1) // 2]
     decimals = significant - 1 - math.floor(math.log10(typical) + 1e-9)
-    return min(max(decimals, 0), 9)
+    return min(max(decimals, least), 9)
 
 
 def format_number(value: float | None, decimals: int, *, signed: bool = False) -> str:
-    """``1,540.2``; unknown is a dash, infinite is ∞, and zero never has a sign."""
+    """``1,540.2``; unknown is a dash, infinite is ∞, and zero never has a sign.
+
+    Negative ``decimals`` round to tens, hundreds and so on.
+    """
     if value is None or math.isnan(value):
         return MISSING
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
     if abs(value) >= 1e15:
         return f"{value:.2e}"
+    if decimals < 0:
+        value, decimals = round(value, decimals), 0
     text = f"{value:{'+' if signed else ''},.{decimals}f}"
     return text.lstrip("+-") if not text.strip("+-0.,") else text
 
@@ -110,8 +115,8 @@ def interval_decimals(numbers: Iterable[Ranged]) -> int:
     values = [number.value for number in numbers]
     widths = [e.bounds[1] - e.bounds[0] for e in numbers if e.bounds is not None]
     if any(width > 0 for width in widths):
-        by_interval = common_decimals([width / 2 for width in widths], significant=2)
-        return min(by_interval, common_decimals(values, significant=5))
+        by_interval = common_decimals([width / 2 for width in widths], significant=2, least=-9)
+        return min(by_interval, common_decimals(values, significant=5, least=-9))
     return common_decimals(values)
 
 

@@ -2,116 +2,149 @@
 
 import errno
 import shutil
+import textwrap
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from paceline.render.safe_text import NO_ROOM, display_width, pad, printable, shorten, wrap
+from paceline.render.safe_text import NO_ROOM, display_width, pad, printable, wrap
 from paceline.render.table import FIGURE_SPACE, Align, Table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-MOST_COLUMNS = 100
+DEFAULT_COLUMNS = 100
+"""Columns of text that is not printed on a terminal."""
+LEAST_COLUMNS, MOST_COLUMNS = 40, 200
 _GAP = "  "
-_NARROWEST_TEXT = 10
+_INDENT = " " * 4
+_NARROWEST_TEXT = 24
+"""Columns of text below which a wrapped column moves to the next line of its row."""
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
+_VERDICTS = {
+    r"\bfits\b|\bfaster\b|(?<=  )yes(?=  |$)": "green",
+    r"\bslower\b|(?<=  )no(?=  |$)": "yellow",
+    rf"{NO_ROOM}|\bfailed\b": "bold red",
+}
+"""Colours of verdicts, which repeat what their words say."""
 
 
 def terminal_width() -> int:
-    """Columns of the terminal, at most 100."""
-    return min(MOST_COLUMNS, shutil.get_terminal_size((MOST_COLUMNS, 24)).columns)
+    """Columns of the terminal, from 40 to 200; 100 without a terminal."""
+    columns = shutil.get_terminal_size((DEFAULT_COLUMNS, 24)).columns
+    return min(MOST_COLUMNS, max(LEAST_COLUMNS, columns))
 
 
-def table_lines(table: Table, width: int = MOST_COLUMNS) -> list[str]:
-    """``table`` as lines of at most ``width`` columns.
+def prose(line: str, indent: str = "", width: int | None = None) -> list[str]:
+    """``line`` broken between words at the terminal's width; further lines begin with ``indent``.
 
-    A wide table first shortens its text columns, then continues below with the remaining columns,
-    each part beginning with the key columns (`Table.keys`). Numbers are never truncated.
+    Words, such as paths and names, are never cut.
     """
+    return textwrap.wrap(
+        line,
+        width or terminal_width(),
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def table_lines(table: Table, width: int | None = None) -> list[str]:
+    """``table`` as lines of at most ``width`` columns (by default the terminal's).
+
+    Cells of text are wrapped between words; names and numbers are never cut. If the columns are
+    wider than ``width`` even so, each row continues on an indented line.
+    """
+    width = width or terminal_width()
     blocks = [_Block.of(table, index) for index in range(len(table.columns))]
-    lines = [printable(table.title)] if table.title else []
-    for number, part in enumerate(_parts(_shrunk(blocks, width), width, table.keys)):
-        lines += [""] if number else []
-        height = max(len(block.heading) for block in part)
-        cells = zip(*(block.lines(height) for block in part), strict=True)
-        lines += [_GAP.join(row).rstrip() for row in cells]
-    return lines + wrap(printable(table.note), width)
+    lines = prose(printable(table.title), width=width) if table.title else []
+    parts = _parts(_wrapped(blocks, width), width, table.keys)
+    lines += _row_lines(parts, [block.heading for block in blocks], at_bottom=True)
+    for row in range(len(table.rows)):
+        lines += _row_lines(parts, [block.cells[row] for block in blocks])
+    return lines + prose(printable(table.note), width=width)
 
 
 def print_table(table: Table, console: "Console | None" = None) -> None:
-    """Print ``table`` with a bold title; rows of plans that do not fit are red."""
-    lines = table_lines(table, terminal_width())
-    styles = ["bold red" if NO_ROOM in line else "" for line in lines]
-    if table.title:
-        styles[0] = "bold"
-    print_lines(zip(lines, styles, strict=True), console)
+    """Print ``table`` with a bold title and coloured verdicts."""
+    first, *lines = table_lines(table) or [""]
+    styled = [(first, "bold" if table.title else ""), *((line, "") for line in lines)]
+    print_lines(styled, console)
 
 
 @dataclass(frozen=True)
 class _Block:
-    """One column of a table as text."""
+    """One column of a table as text: its width, and the lines of its heading and cells."""
 
-    heading: list[str]
+    index: int
+    heading: str
     cells: list[str]
+    width: int
     right: bool
 
     @classmethod
     def of(cls, table: Table, index: int) -> "_Block":
         cells = [text.replace(FIGURE_SPACE, " ") for text in table.texts_of(index)]
         heading = table.columns[index].heading
-        narrowest = max(map(display_width, [*heading.split(), *cells, "-"]))
-        return cls(wrap(heading, narrowest), cells, table.align_of(index) is Align.RIGHT)
+        width = max(map(display_width, [*heading.split(), *cells, "-"]))
+        return cls(index, heading, cells, width, table.align_of(index) is Align.RIGHT)
 
-    @cached_property
-    def width(self) -> int:
-        return max(map(display_width, [*self.heading, *self.cells, ""]))
+    @property
+    def narrowest(self) -> int:
+        """Columns below which a word is cut or text becomes a narrow strip."""
+        if self.right:
+            return self.width
+        words = [word for text in (self.heading, *self.cells) for word in text.split()]
+        return min(self.width, max([_NARROWEST_TEXT, *map(display_width, words)]))
 
-    def lines(self, heading_height: int) -> list[str]:
-        above = [""] * (heading_height - len(self.heading))
-        return [
-            pad(text, self.width, right=self.right) for text in [*above, *self.heading, *self.cells]
-        ]
-
-    def shortened(self, width: int) -> "_Block":
-        heading = [line for part in self.heading for line in wrap(part, width)]
-        return _Block(heading, [shorten(cell, width) for cell in self.cells], self.right)
+    def lines(self, text: str) -> list[str]:
+        fits = display_width(text) <= self.width
+        return [text] if fits and text != self.heading else wrap(text, self.width)
 
 
-def _shrunk(blocks: list[_Block], width: int) -> list[_Block]:
-    """``blocks`` with the widest text columns shortened until all fit, if possible."""
-    shrunk = list(blocks)
-    excess = sum(block.width for block in blocks) + len(_GAP) * (len(blocks) - 1) - width
-    by_width = sorted(range(len(blocks)), key=lambda index: -blocks[index].width)
-    for index in (index for index in by_width if not blocks[index].right):
-        if excess <= 0:
-            break
-        before = blocks[index].width
-        if before > _NARROWEST_TEXT:
-            shrunk[index] = blocks[index].shortened(max(_NARROWEST_TEXT, before - excess))
-            excess -= before - shrunk[index].width
-    return shrunk if excess <= 0 else [_narrowed(block, width // 2) for block in blocks]
-
-
-def _narrowed(block: _Block, most: int) -> _Block:
-    return block if block.right or block.width <= most else block.shortened(most)
+def _wrapped(blocks: list[_Block], width: int) -> list[_Block]:
+    """``blocks`` with the widest columns of text wrapped until all fit on a line, if they can."""
+    wrapped = list(blocks)
+    excess = sum(block.width for block in wrapped) + len(_GAP) * (len(blocks) - 1) - width
+    for block in sorted(wrapped, key=lambda block: block.narrowest - block.width):
+        taken = min(max(0, excess), block.width - block.narrowest)
+        wrapped[block.index] = replace(block, width=max(1, block.width - taken))
+        excess -= taken
+    return wrapped if excess <= 0 else list(blocks)
 
 
 def _parts(blocks: list[_Block], width: int, keys: int) -> list[list[_Block]]:
-    """``blocks`` in groups that each fit ``width``, each starting with the first ``keys``."""
-    if not blocks:
-        return []
-    first = blocks[:keys]
-    least = sum(block.width for block in first) + len(_GAP) * (len(first) - 1)
-    parts, used = [list(first)], least
-    for block in blocks[keys:]:
-        if used + len(_GAP) + block.width > width and len(parts[-1]) > len(first):
-            parts.append(list(first))
-            used = least
-        parts[-1].append(block)
-        used += len(_GAP) + block.width
+    """The columns on each line of a row; lines after the first are indented."""
+    parts: list[list[_Block]] = [[]]
+    used = 0
+    for block in blocks:
+        if parts[-1][keys - 1 :] and used + block.narrowest > width:
+            parts.append([])
+            used = len(_INDENT)
+        room = max(block.narrowest, width - used)
+        parts[-1].append(replace(block, width=min(block.width, room)))
+        used += parts[-1][-1].width + len(_GAP)
     return parts
+
+
+def _row_lines(
+    parts: list[list[_Block]], texts: list[str], *, at_bottom: bool = False
+) -> list[str]:
+    """One row of a table, or its headings, which stand ``at_bottom`` of their lines."""
+    lines: list[str] = []
+    for number, part in enumerate(parts):
+        columns = [block.lines(texts[block.index]) for block in part]
+        height = max(map(len, columns), default=0)
+        for line in range(height):
+            cells = []
+            for block, own in zip(part, columns, strict=True):
+                at = line - (height - len(own)) if at_bottom else line
+                text = own[at] if 0 <= at < len(own) else ""
+                cells.append(pad(text, block.width, right=block.right))
+            joined = _GAP.join(cells).rstrip()
+            if joined or number == 0:
+                lines.append(_INDENT * (number > 0) + joined)
+    return lines
 
 
 def bar_text(length: float) -> str:
@@ -123,7 +156,10 @@ def bar_text(length: float) -> str:
 
 
 def print_lines(lines: Iterable[tuple[str, str]], console: "Console | None") -> None:
-    """Print lines; a style colours the bars of a line, or the whole line if it has none."""
+    """Print lines with coloured verdicts.
+
+    A style colours the bars of a line, or the whole line if it has none.
+    """
     from rich.console import Console
     from rich.text import Text
 
@@ -137,4 +173,6 @@ def print_lines(lines: Iterable[tuple[str, str]], console: "Console | None") -> 
         text = Text(line)
         if style and not text.highlight_regex(r"[█▏▎▍▌▋▊▉░]+", style):
             text.stylize(style)
+        for verdict, colour in _VERDICTS.items():
+            text.highlight_regex(verdict, colour)
         console.print(text, soft_wrap=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from paceline.render.number_format import common_decimals, format_number
 from paceline.render.safe_text import display_width, pad, printable, shorten, wrap
-from paceline.render.terminal import MOST_COLUMNS, bar_text, print_lines, terminal_width
+from paceline.render.terminal import bar_text, print_lines, terminal_width
 from paceline.step.waterfall import ItemKind, Waterfall, WaterfallItem
 from paceline.units import seconds_unit
 
@@ -30,13 +30,15 @@ def waterfall_heading(waterfall: Waterfall, subject: str, real: str = "measured"
     return f"{printable(subject)} ({unit} per step, {total} {real}, {ideal} ideal)"
 
 
-def waterfall_lines(items: Sequence[WaterfallItem], width: int = MOST_COLUMNS) -> list[str]:
+def waterfall_lines(items: Sequence[WaterfallItem], width: int | None = None) -> list[str]:
     """One line or more per item: label, time, bar and note, at most ``width`` columns wide.
+
+    Without ``width`` they are as wide as the terminal.
 
     Times are in the unit of `waterfall_heading`. Bars share one scale; negative ones are light.
     Long notes continue below.
     """
-    return [line for block in _waterfall_blocks(items, width) for line in block]
+    return [line for block in _waterfall_blocks(items, width or terminal_width()) for line in block]
 
 
 def print_waterfall(

@@ -1,6 +1,5 @@
 """Public function `validate`: score predictions on published measurements."""
 
-import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from paceline.render.files import write_text
 from paceline.render.result import Part, PublicResult
+from paceline.render.terminal import prose
 from paceline.units import plural
 from paceline.validation.cases import Mode
 from paceline.validation.hold_out import HoldOut, reference_rows
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 MODES = ("baseline", "cold", "layout")
 _REASONS = 8
-_WIDTH = 100
 
 
 @dataclass(frozen=True, repr=False)
@@ -153,4 +152,4 @@ def _write_scoreboard(path: Path, on_stage: Callable[[str], None]) -> None:
 
 
 def _filled(text: str, indent: str = "  ") -> str:
-    return textwrap.fill(text, _WIDTH, initial_indent=indent, subsequent_indent="    ")
+    return "\n".join(prose(f"{indent}{text}", "    "))

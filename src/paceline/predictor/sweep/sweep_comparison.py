@@ -40,9 +40,9 @@ class SweepComparison(PublicResult):
     def parts(self) -> list[Part]:
         """A table and a plot over one axis, a surface over two, and all crossovers."""
         from paceline.predictor.sweep.sweep_tables import sweep_parts
-        from paceline.render.terminal import MOST_COLUMNS
+        from paceline.render.terminal import terminal_width
 
-        return list(sweep_parts(self, self.summary(), MOST_COLUMNS))
+        return list(sweep_parts(self, self.summary(), terminal_width()))
 
     def summary(self) -> str:
         """Methods and axes."""
