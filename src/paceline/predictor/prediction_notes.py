@@ -55,6 +55,11 @@ def _choices(parts: Partition) -> Iterator[str]:
             f"{number('parallelism.context.in_parts') - 1:.0%} longer than in one piece (a prior, "
             "included in the interval)"
         )
+    if plan.folds_experts and plan.etp is None:
+        yield (
+            f"assumes experts divided among ep {plan.ep} devices, each expert whole on one of them "
+            "(--etp)"
+        )
     if plan.assumes_expert_load:
         yield (
             f"assumes {busiest_expert_load(plan):g} times the mean load on the busiest of "

@@ -9,7 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict, TypeVar, Union
 
-from paceline.predictor.plan.plan_choices import ContextForm, OptimizerState, PipelineSchedule
+from paceline.predictor.plan.plan_choices import (
+    ContextForm,
+    ExpertDispatch,
+    OptimizerState,
+    PipelineSchedule,
+)
 from paceline.spec.knob import Knob
 from paceline.topology import MOST_PROCESSES, check_topology
 from paceline.units import parse_bytes, parse_scale, parse_seconds
@@ -218,6 +223,25 @@ class PlanOptions(TypedDict, total=False):
         ),
     ]
     ep: Annotated[int, _degree("Expert-parallel degree.")]
+    etp: Annotated[
+        int | None,
+        _degree(
+            "Tensor-parallel degree of experts.",
+            default="1 with --ep and sequence parallelism, else --tp",
+        ),
+    ]
+    ep_impl: Annotated[
+        str | None,
+        _plan(
+            "How tokens are sent to experts: a copy per expert, or one per node (DeepEP).",
+            choices=ExpertDispatch,
+            default="all_to_all",
+        ),
+    ]
+    ep_overlap: Annotated[
+        bool | None,
+        _plan("Overlap the all-to-all of experts with computing of another micro-batch."),
+    ]
     expert_imbalance: Annotated[
         float | None,
         _plan(

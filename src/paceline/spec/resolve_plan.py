@@ -11,6 +11,7 @@ from paceline.predictor.framework_profiles import framework as find_framework
 from paceline.predictor.plan.plan import Plan, plan_for
 from paceline.predictor.plan.plan_choices import (
     ContextForm,
+    ExpertDispatch,
     Offload,
     OptimizerState,
     PipelineSchedule,
@@ -49,6 +50,7 @@ def plan_fields(options: JobOptions) -> dict[str, Any]:
         "pipeline": PipelineSchedule,
         "optimizer_state": OptimizerState,
         "cp_impl": ContextForm,
+        "ep_impl": ExpertDispatch,
         "stage_layers": _numbers,
         "offload": _offload,
         "compression": _compression,
@@ -103,8 +105,9 @@ def _offload(given: str | Sequence[str]) -> tuple[Offload, ...]:
 
 
 def _default_sequence_parallel(options: JobOptions) -> bool:
+    """As the framework does; programs with expert and tensor parallelism require it (Megatron)."""
     usual = find_framework(options.get("framework") or DEFAULT_FRAMEWORK).sequence_parallel
-    return usual and options.get("tp", 1) > 1
+    return (usual or options.get("ep", 1) > 1) and options.get("tp", 1) > 1
 
 
 def synchronisation_of(options: JobOptions) -> Synchronisation | None:

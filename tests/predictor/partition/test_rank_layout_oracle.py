@@ -51,6 +51,32 @@ def test_groups(node, name, axes):
             assert group.concurrent_groups == crossing, (tp, cp, dp, pp)
 
 
+def experts_enumerated(etp, ep, copies, axes):
+    """Ranks of a stage in Megatron's order for experts: etp, ep, then copies (order tp-ep-dp)."""
+    groups = {}
+    for t, e, c in itertools.product(range(etp), range(ep), range(copies)):
+        index = {"etp": t, "ep": e, "copies": c}
+        key = tuple(value for name, value in index.items() if name != axes)
+        groups.setdefault(key, []).append(t + etp * (e + ep * c))
+    return list(groups.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "axis"),
+    [("expert_tensor", "etp"), ("experts", "ep"), ("expert_replicas", "copies")],
+)
+def test_groups_of_experts_folded_over_a_stage(name, axis):
+    for tp, dp, etp, ep in itertools.product((1, 2, 8), (4, 16), (1, 2, 4), (2, 8, 16)):
+        copies = tp * dp // (etp * ep)
+        if tp * dp < 8 or copies * etp * ep != tp * dp:
+            continue
+        group = getattr(Layout(tp, 1, dp, 1, ep, 8, etp=etp), name)
+        ranks, inside, crossing = on_nodes(experts_enumerated(etp, ep, copies, axis), 8)
+        assert (group.ranks, group.ranks_per_node) == (ranks, inside), (tp, dp, etp, ep)
+        if group.ranks > 1:
+            assert group.concurrent_groups == crossing, (tp, dp, etp, ep)
+
+
 @pytest.mark.parametrize(
     ("layout", "expected"),
     [
@@ -88,7 +114,7 @@ def test_experts_are_neighbours_among_replicas():
 
 def test_layout_of_a_plan():
     found = layout_of(Plan(dp=8, tp=2, pp=4, cp=2, ep=4), 8)
-    assert found == Layout(2, 2, 8, 4, 4, 8)
+    assert found == Layout(2, 2, 8, 4, 4, 8, etp=2)
     assert found.stage_stride == 32
     sharded = layout_of(Plan(dp=8, cp=2, zero=3, shard_group=4), 8)
-    assert sharded == Layout(1, 2, 8, 1, 1, 8, 4)
+    assert sharded == Layout(1, 2, 8, 1, 1, 8, 4, etp=1)

@@ -26,7 +26,7 @@ def test_data_parallelism_takes_what_is_left():
 
 def test_experts_are_shared_among_replicas():
     assert plan_for(16, ep=8).ep == 8
-    with pytest.raises(InputError, match="ep 3 does not divide dp x cp = 16"):
+    with pytest.raises(InputError, match="ep 3 does not divide tp x cp x dp = 16"):
         plan_for(16, ep=3)
 
 

@@ -49,13 +49,17 @@ class ReplicaMessages:
 
     Arrays have the axes pass (0 forward, 1 backward) and kind. ``hidden_share`` of the
     tensor-parallel messages may overlap the GEMMs of the layer. ``context`` is the cost of context
-    parallelism by kind, None for layers without attention.
+    parallelism by kind, None for layers without attention. ``hidden_experts`` of the all-to-all of
+    experts may overlap the computing of another micro-batch; ``counts`` is the number of layers of
+    each kind.
     """
 
     tensor: Array
     experts: Array
     hidden_share: float = 0.0
     context: Mapping[int, ContextCost] = field(default_factory=dict)
+    hidden_experts: float = 0.0
+    counts: Array = field(default_factory=lambda: np.zeros(0))
 
     def computing(self, seconds: Array, way: int) -> Array:
         """Computing time by kind, with attention in parts if there is context parallelism."""
@@ -69,12 +73,21 @@ class ReplicaMessages:
     def exposed(self, computing: Array, bandwidth: float, way: int) -> Array:
         """Exposed communication by kind, with ``bandwidth`` as a factor on its speed."""
         tensor = self.tensor[way]
-        exposed = (tensor + self.experts[way]) / bandwidth
+        exposed = (tensor + self._exposed_experts(computing, bandwidth, way)) / bandwidth
         if self.hidden_share > 0:
             exposed = exposed - np.minimum(self.hidden_share * tensor / bandwidth, computing)
         for kind, cost in self.context.items():
             exposed[kind] += cost.waiting(float(computing[kind]), bandwidth, way)
         return np.asarray(exposed)
+
+    def _exposed_experts(self, computing: Array, bandwidth: float, way: int) -> Array:
+        """All-to-all messages by kind, without what the computing of other layers hides."""
+        experts = self.experts[way]
+        if self.hidden_experts == 0:
+            return np.asarray(experts)
+        total = float(self.counts @ experts) / bandwidth
+        hidden = min(self.hidden_experts * total, float(self.counts @ computing))
+        return np.asarray(experts * (1.0 - hidden / total if total else 1.0))
 
 
 @dataclass(frozen=True)

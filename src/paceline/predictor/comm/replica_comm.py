@@ -6,6 +6,7 @@ import numpy as np
 
 from paceline.constants import number
 from paceline.predictor.comm.collective_cost import CollectiveCost, collective_cost
+from paceline.predictor.comm.expert_messages import sent_share
 from paceline.predictor.comm.layer_comm import ContextLinks, ReplicaMessages, context_cost
 from paceline.predictor.comm.rank_group import Group
 from paceline.predictor.partition.partition import Array, Partition
@@ -31,6 +32,9 @@ def replica_messages(parts: Partition) -> ReplicaMessages:
         [part.expert_forward for part in kinds] + [part.expert_backward for part in kinds],
         layout.experts,
     )
+    if any(part.expert_tensor for part in kinds):
+        sent = [part.expert_tensor for part in kinds] * 2
+        experts = experts + parts.loads * _seconds(parts, sent, layout.expert_tensor)
     context = {}
     if plan.cp > 1:
         links, width = _context_links(parts), parts.precision.activation_bytes
@@ -41,7 +45,9 @@ def replica_messages(parts: Partition) -> ReplicaMessages:
             if part.context is not None
         }
     hidden = number("parallelism.tensor.hidden_share") if plan.tp_overlap else 0.0
-    return ReplicaMessages(tensor, experts, hidden, context)
+    hidden_experts = number("parallelism.experts.hidden_share") if plan.ep_overlap else 0.0
+    counts = parts.classes.all_counts
+    return ReplicaMessages(tensor, experts, hidden, context, hidden_experts, counts)
 
 
 def _seconds(parts: Partition, sent: Sequence[Sequence[ShardMessage]], group: Group) -> Array:
@@ -55,7 +61,7 @@ def _seconds(parts: Partition, sent: Sequence[Sequence[ShardMessage]], group: Gr
     operations = sorted({message.operation for own in sent for message in own})
     for operation in operations:
         counted = [
-            (kind, float(message.size.at(parts.share_of_batch)))
+            (kind, _sent_bytes(message, parts, group))
             for kind, own in enumerate(sent)
             for message in own
             if message.operation == operation
@@ -64,6 +70,14 @@ def _seconds(parts: Partition, sent: Sequence[Sequence[ShardMessage]], group: Gr
         seconds = cost_among(parts, operation, group).seconds(np.array(sizes))
         np.add.at(result, list(kinds), seconds)
     return result.reshape(2, -1)
+
+
+def _sent_bytes(message: ShardMessage, parts: Partition, group: Group) -> float:
+    """Bytes that one device sends of a message."""
+    size = float(message.size.at(parts.share_of_batch))
+    if message.operation != "all_to_all":
+        return size
+    return size * sent_share(message.copies, parts.plan.ep_impl, group)
 
 
 def _context_links(parts: Partition) -> ContextLinks:

@@ -4,7 +4,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paceline.predictor.plan.plan import Plan
-from paceline.predictor.plan.plan_choices import ContextForm, Offload, PipelineSchedule, Recompute
+from paceline.predictor.plan.plan_choices import (
+    ContextForm,
+    ExpertDispatch,
+    Offload,
+    PipelineSchedule,
+    Recompute,
+)
 from paceline.workload.adapters import adapter_rank
 from paceline.workload.blocks import blocks
 from paceline.workload.workload import Workload
@@ -44,6 +50,7 @@ def megatron_flags(plan: Plan, workload: Workload) -> ProgramSettings:
         chosen.missing.append("Megatron-LM always balances causal masks in ring attention")
     if plan.tp_overlap:
         chosen.flags.append("--tp-comm-overlap")
+    chosen.flags += _megatron_experts(plan)
     if Offload.OPTIMIZER in plan.offload:
         chosen.flags += ["--optimizer-cpu-offload", "--use-precision-aware-optimizer"]
     if Offload.ACTIVATIONS in plan.offload:
@@ -63,6 +70,18 @@ def megatron_flags(plan: Plan, workload: Workload) -> ProgramSettings:
     return _without_adapters(chosen, workload, "Megatron-LM has no adapters; use Megatron Bridge")
 
 
+def _megatron_experts(plan: Plan) -> list[str]:
+    """Flags of expert parallelism; Megatron-LM divides experts as layers unless it is changed."""
+    flags = [f"--expert-model-parallel-size {plan.ep}"] if plan.ep > 1 else []
+    if plan.folds_experts:
+        flags.append(f"--expert-tensor-parallel-size {plan.expert_tp}")
+    if plan.ep_impl is ExpertDispatch.DEEPEP:
+        flags.append("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend deepep")
+    if plan.ep_overlap:
+        flags.append("--overlap-moe-expert-parallel-comm --delay-wgrad-compute")
+    return flags
+
+
 def torchtitan_flags(plan: Plan, workload: Workload) -> ProgramSettings:
     """Settings of torchtitan."""
     chosen = ProgramSettings()
@@ -72,6 +91,12 @@ def torchtitan_flags(plan: Plan, workload: Workload) -> ProgramSettings:
         chosen.missing.append(f"torchtitan does not support {plan.cp_impl} context parallelism")
     if plan.tp_overlap:
         chosen.flags += ["--parallelism.enable_async_tensor_parallel", "--compile.enable"]
+    if plan.folds_experts or (plan.ep > 1 and plan.tp > 1):
+        chosen.settings["parallelism.expert_tensor_parallel_degree"] = plan.expert_tp
+    if plan.ep_overlap:
+        chosen.missing.append("torchtitan cannot overlap the all-to-all of experts")
+    if plan.ep_impl is ExpertDispatch.DEEPEP:
+        chosen.settings["parallelism.expert_parallel_comm_backend"] = "deepep"
     if Offload.OPTIMIZER in plan.offload:
         chosen.flags.append("--training.enable_cpu_offload")
         chosen.missing.append(
@@ -98,6 +123,10 @@ def deepspeed_flags(plan: Plan, workload: Workload) -> ProgramSettings:
         chosen.missing.append(f"DeepSpeed's context parallelism is Ulysses, not {plan.cp_impl}")
     if plan.tp_overlap:
         chosen.missing.append("DeepSpeed cannot overlap tensor-parallel communication with GEMMs")
+    if plan.ep_overlap or plan.ep_impl is ExpertDispatch.DEEPEP:
+        chosen.missing.append("DeepSpeed sends tokens to experts by a plain all-to-all")
+    if plan.ep > 1 and plan.expert_tp > 1:
+        chosen.missing.append("in the program: MoE(..., enable_expert_tensor_parallelism=True)")
     if Offload.OPTIMIZER in plan.offload:
         chosen.settings["zero_optimization"] = {
             "offload_optimizer": {"device": "cpu", "pin_memory": True}

@@ -47,8 +47,6 @@ def _megatron(plan: Plan, workload: Workload) -> ProgramFlags:
     ]
     if workload.sequence is not None:
         flags.append(f"--seq-length {workload.sequence}")
-    if plan.ep > 1:
-        flags.append(f"--expert-model-parallel-size {plan.ep}")
     if plan.sequence_parallel:
         flags.append("--sequence-parallel")
     if plan.interleave > 1:

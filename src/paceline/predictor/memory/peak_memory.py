@@ -96,7 +96,7 @@ def _sharded(parts: Partition, counts: Array, stage: int, sizes: Array) -> Numbe
     """Bytes per device of data sharded from ZeRO ``stage`` on; experts have fewer shards."""
     plan = parts.plan
     experts = counts @ (sizes * [part.expert_share for part in parts.kinds])
-    holders = plan.shard_degree // plan.ep
+    holders = plan.expert_holders // plan.shard_copies
     rest = counts @ sizes - experts
     return sharded_bytes(rest, stage, plan.zero, plan.shard_degree) + sharded_bytes(
         experts, stage, plan.zero, holders
@@ -171,7 +171,9 @@ def _waiting(parts: Partition, counts: Array) -> Numbers:
 def _largest(parts: Partition) -> float:
     """Weights of the largest block, whole."""
     sizes = np.add.reduceat(
-        parts.weight_bytes[parts.classes.of_layer],
+        weights_at(parts.workload, parts.kinds, parts.precision.operand_bytes)[
+            parts.classes.of_layer
+        ],
         [unit.first for unit in blocks(parts.workload.graph)],
     )
     return float(sizes.max())

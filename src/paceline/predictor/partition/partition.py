@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from paceline.constants import number
 from paceline.hardware import Cluster
+from paceline.predictor.comm.expert_messages import relative_gradient_cost
 from paceline.predictor.framework_profiles import FrameworkProfile
 from paceline.predictor.memory.activations import KeptActivations, kept_activations
 from paceline.predictor.partition.fused_gates import with_fused_gates
@@ -38,7 +39,8 @@ class Partition:
     framework, ``sharding`` the graph as the framework runs it, ``layout`` the ranks on nodes.
     Arrays are by kind: ``loads`` is the load of the busiest device over the mean (above 1 for
     experts), ``gradient_bytes`` the gradients summed among replicas, ``weight_bytes`` the weights
-    in an all-gather. ``kept`` are the activations that backward needs.
+    in an all-gather; those of experts are scaled to the cost of messages among all replicas.
+    ``kept`` are the activations that backward needs.
     """
 
     workload: Workload
@@ -99,7 +101,9 @@ def partition(
         workload.graph, workload.sequence, precision, plan.fused_attention, framework.fused_gates
     )
     classes = _classes(sharding, plan, each_layer=each_layer)
-    kinds = _shares(sharding, plan.tp, plan.ep, plan.sequence_parallel, classes.first)
+    kinds = _shares(
+        sharding, plan.tp, plan.ep, plan.expert_tp, plan.sequence_parallel, classes.first
+    )
     micro_batch, micro_batches = plan.batches(workload.batch)
     kept = kept_activations(
         sharding,
@@ -112,6 +116,9 @@ def partition(
         framework.copies_keys_values,
     )
     busiest = busiest_expert_load(plan)
+    layout = layout_of(plan, cluster.devices_per_node)
+    spread = np.array([_exchanged_share(part, layout, cluster, framework) for part in kinds])
+    gradients = np.array([float(p.profile.gradient_bytes.at(workload.batch)) for p in kinds])
     return Partition(
         workload=workload,
         cluster=cluster,
@@ -120,15 +127,15 @@ def partition(
         synchronisation=plan.synchronisation or framework.synchronisation,
         precision=precision,
         sharding=sharding,
-        layout=layout_of(plan, cluster.devices_per_node),
+        layout=layout,
         micro_batch=micro_batch,
         micro_batches=micro_batches,
         classes=classes,
         kinds=kinds,
         kept=kept,
         loads=np.array([busiest if part.is_expert else 1.0 for part in kinds]),
-        gradient_bytes=np.array([_summed_bytes(part, workload, plan) for part in kinds]),
-        weight_bytes=weights_at(workload, kinds, precision.operand_bytes),
+        gradient_bytes=spread * gradients,
+        weight_bytes=spread * weights_at(workload, kinds, precision.operand_bytes),
     )
 
 
@@ -168,17 +175,15 @@ def _classes(sharding: Sharding, plan: Plan, *, each_layer: bool) -> LayerClasse
     )
 
 
-def _summed_bytes(part: ShardedLayer, workload: Workload, plan: Plan) -> float:
-    """Gradient bytes of a layer, scaled for experts because they have fewer replicas.
-
-    A ring moves 2 (N-1)/N of its bytes, so expert bytes are scaled by the ratio of the two.
-    """
-    size = float(part.profile.gradient_bytes.at(workload.batch))
-    if not part.is_expert or plan.ep == 1:
-        return size
-    everyone = plan.holders
-    holders = everyone // plan.ep
-    return size * ((holders - 1) / holders) / ((everyone - 1) / everyone)
+def _exchanged_share(
+    part: ShardedLayer, layout: Layout, cluster: Cluster, framework: FrameworkProfile
+) -> float:
+    """Factor on the bytes of a layer in messages among replicas: experts have other replicas."""
+    if not part.is_expert or layout.expert_replicas == layout.replicas:
+        return 1.0
+    share = part.expert_share
+    library = framework.library(cluster.device)
+    return 1.0 - share + share * relative_gradient_cost(layout, cluster, library)
 
 
 @lru_cache(maxsize=32)
@@ -196,6 +201,11 @@ def _sharding(
 
 @lru_cache(maxsize=256)
 def _shares(
-    sharding: Sharding, tp: int, ep: int, sequence_parallel: bool, positions: tuple[int, ...]
+    sharding: Sharding,
+    tp: int,
+    ep: int,
+    etp: int,
+    sequence_parallel: bool,
+    positions: tuple[int, ...],
 ) -> tuple[ShardedLayer, ...]:
-    return sharding.layers(tp, ep, sequence_parallel, positions)
+    return sharding.layers(tp, ep, sequence_parallel, positions, etp)

@@ -15,7 +15,12 @@ from paceline.predictor.plan.plan import Plan
 
 @dataclass(frozen=True)
 class Layout:
-    """Groups of the degrees ``tp``, ``cp``, ``dp``, ``ep`` and ``pp`` on nodes of equal size."""
+    """Groups of the degrees ``tp``, ``cp``, ``dp``, ``ep`` and ``pp`` on nodes of equal size.
+
+    The devices of a stage are numbered a second time for experts: the ``etp`` devices of one expert
+    are adjacent, then the ``ep`` devices that divide experts, then copies of the same experts
+    (Megatron's parallel folding).
+    """
 
     tp: Numbers
     cp: Numbers
@@ -25,6 +30,8 @@ class Layout:
     devices_per_node: int
     shards: Numbers | None = None
     """Devices of a shard group; None for all replicas."""
+    etp: Numbers | None = None
+    """Devices of one expert; None for ``tp``."""
 
     @property
     def tensor(self) -> Group:
@@ -55,7 +62,18 @@ class Layout:
     @property
     def experts(self) -> Group:
         """Ranks among which experts are divided."""
-        return self._group(self.ep, self.tp)
+        return self._group(self.ep, self._expert_tp)
+
+    @property
+    def expert_tensor(self) -> Group:
+        """Ranks that share the work of each expert."""
+        return self._group(self._expert_tp, 1)
+
+    @property
+    def expert_replicas(self) -> Group:
+        """Ranks that hold the same experts: they sum their gradients."""
+        divided = self._expert_tp * self.ep
+        return self._group(self.tp * self.cp * self.dp // divided, divided)
 
     @property
     def stage_stride(self) -> Numbers:
@@ -73,6 +91,10 @@ class Layout:
         pairs = np.minimum(stride, self.devices_per_node)
         return Group(_plain(np.minimum(self.pp, 2)), _plain(inside), _plain(pairs))
 
+    @property
+    def _expert_tp(self) -> Numbers:
+        return self.tp if self.etp is None else self.etp
+
     def _group(self, size: Numbers, stride: Numbers) -> Group:
         in_node = np.clip(self.devices_per_node // stride, 1, size)
         concurrent = np.maximum(1, self.devices_per_node // in_node)
@@ -81,7 +103,8 @@ class Layout:
 
 def layout_of(plan: Plan, devices_per_node: int) -> Layout:
     """The layout of one plan."""
-    return Layout(plan.tp, plan.cp, plan.dp, plan.pp, plan.ep, devices_per_node, plan.shard_group)
+    degrees = (plan.tp, plan.cp, plan.dp, plan.pp, plan.ep)
+    return Layout(*degrees, devices_per_node, plan.shard_group, plan.expert_tp)
 
 
 def _plain(number: Numbers) -> Numbers:

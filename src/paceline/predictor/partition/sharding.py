@@ -19,10 +19,14 @@ from paceline.workload.precision import Precision, precision
 
 @dataclass(frozen=True)
 class ShardMessage:
-    """One message of a layer, with its size as a function of the batch."""
+    """One message of a layer, with its size as a function of the batch.
+
+    ``copies`` is how often each element is in it (once for each expert of a token).
+    """
 
     operation: str
     size: Affine
+    copies: int = 1
 
 
 @dataclass(frozen=True)
@@ -42,9 +46,9 @@ class ShardedLayer:
     """One device's share of a layer, and its messages within the replica.
 
     ``tensor_forward`` and ``tensor_backward`` are messages among tensor-parallel devices,
-    ``expert_forward`` and ``expert_backward`` among expert-parallel ones. ``context`` are the
-    tensors that context-parallel devices exchange. ``is_expert``: most of its weights are experts,
-    which fewer replicas share.
+    ``expert_forward`` and ``expert_backward`` among expert-parallel ones, ``expert_tensor`` among
+    the devices of one expert in each pass. ``context`` are the tensors that context-parallel
+    devices exchange. ``is_expert``: most of its weights are experts, which fewer replicas share.
     """
 
     profile: LayerProfile
@@ -52,6 +56,7 @@ class ShardedLayer:
     tensor_backward: tuple[ShardMessage, ...] = ()
     expert_forward: tuple[ShardMessage, ...] = ()
     expert_backward: tuple[ShardMessage, ...] = ()
+    expert_tensor: tuple[ShardMessage, ...] = ()
     context: ContextTensors | None = None
     is_expert: bool = False
 
@@ -63,6 +68,14 @@ class ShardedLayer:
         held = (*self.profile.tensors, *self.profile.frozen_tensors)
         router = sum(size for name, size in held if name == "router")
         return 1.0 - float(router) / float(self.profile.parameters)
+
+
+@dataclass(frozen=True)
+class _ExpertDegrees:
+    """Expert-parallel degree, and the tensor-parallel degree of experts if it is another one."""
+
+    ep: Number
+    etp: int | None = None
 
 
 class Sharding:
@@ -82,6 +95,10 @@ class Sharding:
     def _divisions_by_tokens(self) -> tuple[Division, ...]:
         return divide(self.graph, sequence_parallel=True)
 
+    @cached_property
+    def _divisions_with_folded_experts(self) -> tuple[Division, ...]:
+        return divide(self.graph, sequence_parallel=True, folds_experts=True)
+
     @property
     def divides(self) -> bool:
         """Whether tensor parallelism divides any layer (it cannot divide recorded ones)."""
@@ -93,16 +110,24 @@ class Sharding:
         ep: Number = 1,
         sequence_parallel: bool = False,
         positions: Sequence[int] | None = None,
+        etp: int | None = None,
     ) -> tuple[ShardedLayer, ...]:
-        """One entry per node, in the order of the graph, or for some positions."""
+        """One entry per node, in the order of the graph, or for some positions.
+
+        ``etp`` is the tensor-parallel degree of experts; None for ``tp``.
+        """
+        folded = etp is not None and etp != tp
+        tokens_divided = sequence_parallel and not (isinstance(tp, int) and tp == 1)
         if isinstance(tp, int) and tp == 1:
             divisions: tuple[Division, ...] = (Division(Role.WHOLE),) * len(self.graph.nodes)
+        elif folded:
+            divisions = self._divisions_with_folded_experts
         else:
             divisions = self._divisions_by_tokens if sequence_parallel else self._divisions
-        tokens_divided = sequence_parallel and divisions is self._divisions_by_tokens
+        experts = _ExpertDegrees(ep, etp) if folded else _ExpertDegrees(ep)
         wanted = range(len(divisions)) if positions is None else positions
         return tuple(
-            self._layer(index, divisions[index], tp, ep, tokens_divided) for index in wanted
+            self._layer(index, divisions[index], tp, experts, tokens_divided) for index in wanted
         )
 
     def role(self, position: int, sequence_parallel: bool) -> Role:
@@ -118,23 +143,38 @@ class Sharding:
         return Affine(0, elements(layer.output_shape) * self.precision.activation_bytes)
 
     def _layer(
-        self, index: int, division: Division, tp: Number, ep: Number, tokens_divided: bool
+        self,
+        index: int,
+        division: Division,
+        tp: Number,
+        experts: "_ExpertDegrees",
+        tokens_divided: bool,
     ) -> ShardedLayer:
         node, profile = self.graph.nodes[index], self.profile.layers[index]
         sharded = divided_profile(profile, division.role, tp, tokens_divided, self._mix(index))
         expert_messages: tuple[ShardMessage, ...] = ()
+        expert_tensor: tuple[ShardMessage, ...] = ()
         if isinstance(node.op, MixtureOfExperts):
-            sharded = routed_expert_share(sharded, node.op, ep)
+            # ``sharded`` has 1/tp of each expert; the share is 1/(ep x etp).
+            narrower = 1 if experts.etp is None else experts.etp / tp
+            sharded = routed_expert_share(sharded, node.op, experts.ep * narrower)
             routed = self.output_bytes(node.inputs[0])
             share = tp if tokens_divided else 1
             size = Affine(0, node.op.top_k * routed.per_sample / share)
-            expert_messages = (ShardMessage("all_to_all", size),) * 2
+            expert_messages = (ShardMessage("all_to_all", size, node.op.top_k),) * 2
+            if experts.etp is not None and experts.etp > 1:
+                whole = Affine(0, experts.etp * size.per_sample)
+                expert_tensor = (
+                    ShardMessage("all_gather", whole),
+                    ShardMessage("reduce_scatter", whole),
+                )
         return ShardedLayer(
             sharded,
             tensor_forward=self._messages(division.forward),
             tensor_backward=self._messages(division.backward),
             expert_forward=expert_messages,
             expert_backward=expert_messages,
+            expert_tensor=expert_tensor,
             context=self._context(node, tp),
             is_expert=bool(expert_messages),
         )

@@ -64,6 +64,7 @@ class Division:
 
 _MIXING = ("layer_norm", "rms_norm", "group_norm")
 _ATTENTIONS = ("attention", "relative_attention")
+_OF_EXPERTS = "hidden features"
 _LOSSES = ("cross_entropy", "weighted_sum")
 
 
@@ -73,19 +74,24 @@ def is_transformer(graph: Graph) -> bool:
 
 
 @lru_cache(maxsize=64)
-def divide(graph: Graph, sequence_parallel: bool = False) -> tuple[Division, ...]:
-    """One `Division` per node, whatever the degree (above 1)."""
-    return _Divider(graph, sequence_parallel and is_transformer(graph)).run()
+def divide(
+    graph: Graph, sequence_parallel: bool = False, folds_experts: bool = False
+) -> tuple[Division, ...]:
+    """One `Division` per node, whatever the degree (above 1).
+
+    ``folds_experts``: every device sends its own tokens to experts, which tensor parallelism does
+    not divide.
+    """
+    return _Divider(graph, sequence_parallel and is_transformer(graph), folds_experts).run()
 
 
-def check_divisible(graph: Graph, tp: int) -> None:
-    """Reject a degree that does not divide heads or features equally."""
-    if tp == 1:
-        return
+def check_divisible(graph: Graph, tp: int, etp: int | None = None) -> None:
+    """Reject degrees that do not divide heads or features equally; ``etp`` divides experts."""
     for name, size, what in _divided_sizes(graph):
-        if size % tp:
+        option, degree = ("etp", etp) if etp and what == _OF_EXPERTS else ("tp", tp)
+        if size % degree:
             raise InputError(
-                f"tp {tp} does not divide the {size} {what} of '{name}'",
+                f"{option} {degree} does not divide the {size} {what} of '{name}'",
                 f"use a tensor-parallel degree that divides {size}",
             )
 
@@ -112,7 +118,7 @@ def _divided_size(node: Node, role: Role) -> tuple[int, str]:
     if role is Role.OUTPUTS and isinstance(op, Convolution):
         return op.out_channels, "filters"
     if isinstance(op, MixtureOfExperts):
-        return op.hidden, "hidden features"
+        return op.hidden, _OF_EXPERTS
     # Vocabularies and classes are padded to a multiple, so linear maps always divide.
     return 0, ""
 
@@ -120,8 +126,9 @@ def _divided_size(node: Node, role: Role) -> tuple[int, str]:
 class _Divider:
     """Walks the graph; knows which tensors are divided by features and which were gathered."""
 
-    def __init__(self, graph: Graph, sequence_parallel: bool) -> None:
+    def __init__(self, graph: Graph, sequence_parallel: bool, folds_experts: bool) -> None:
         self.graph = graph
+        self.folds_experts = folds_experts
         self.sequence_parallel = sequence_parallel
         self.in_pairs = is_transformer(graph)
         self.divided: set[str] = set()
@@ -144,7 +151,7 @@ class _Divider:
         if kind == "embedding":
             return self._partial_sums(node, Role.VOCABULARY)
         if kind == "moe":
-            return self._whole_pair(node)
+            return Division(Role.EXPERTS) if self.folds_experts else self._whole_pair(node)
         if self._has_matrix(node):
             if not reads_divided:
                 return self._by_outputs(node)

@@ -7,6 +7,7 @@ from paceline.errors import InputError
 from paceline.predictor.comm.compression import NO_COMPRESSION, Compression
 from paceline.predictor.plan.plan_choices import (
     ContextForm,
+    ExpertDispatch,
     Offload,
     OptimizerState,
     PipelineSchedule,
@@ -21,14 +22,18 @@ class Plan:
     """Degrees of parallelism and policies. The degrees multiply to the number of devices.
 
     ``dp`` replicas, each of ``tp`` x ``pp`` x ``cp`` devices: tensor (or filter), pipeline and
-    context parallel. Experts are divided among ``ep`` of the ``dp`` x ``cp`` devices. ``zero`` is
+    context parallel. The ``tp`` x ``cp`` x ``dp`` devices of a stage are divided a second time for
+    experts: ``ep`` groups of ``etp`` devices hold all of them, and each expert is divided among the
+    ``etp`` devices of a group (see `expert_tp` for None). ``zero`` is
     the ZeRO stage (1 optimizer state, 2 gradients too, 3 weights too). ``shard_group`` is the size
     of a shard group, and groups hold copies of each other (HSDP); None for one group of all ``dp``
     x ``cp``. ``optimizer_state`` is the precision of momenta. Full recomputation applies to one
     block in ``recompute_every``. ``cp_impl`` None is the default of the framework.
     ``expert_imbalance`` is the load of the busiest expert-parallel device over the mean; None is a
     prior that widens the interval. ``offload`` moves state to the host. ``tp_overlap`` splits GEMMs
-    to overlap tensor-parallel communication with them.
+    to overlap tensor-parallel communication with them; ``ep_overlap`` overlaps the all-to-all of
+    experts with the computing of another micro-batch. ``ep_impl`` sends each token once to each
+    expert, or once to each node.
 
     A step has ``micro_batches`` micro-batches of ``micro_batch`` samples; a missing value follows
     from the batch. Each pipeline stage holds ``interleave`` chunks; ``stage_layers`` gives the
@@ -42,6 +47,7 @@ class Plan:
     pp: int = 1
     cp: int = 1
     ep: int = 1
+    etp: int | None = None
     zero: int = 0
     micro_batch: int | None = None
     micro_batches: int | None = None
@@ -61,6 +67,8 @@ class Plan:
     expert_imbalance: float | None = None
     offload: tuple[Offload, ...] = ()
     tp_overlap: bool = False
+    ep_impl: ExpertDispatch = ExpertDispatch.ALL_TO_ALL
+    ep_overlap: bool = False
 
     def __post_init__(self) -> None:
         check_consistent(self)
@@ -79,6 +87,27 @@ class Plan:
     def holders(self) -> int:
         """Devices that train the same weights, whole or sharded, and sum their gradients."""
         return self.dp * self.cp
+
+    @property
+    def expert_tp(self) -> int:
+        """Devices among which each expert is divided.
+
+        The default folds experts over tensor parallelism (DeepSpeed, torchtitan, Megatron's
+        recipes): devices with different tokens hold whole experts.
+        """
+        if self.etp is not None:
+            return self.etp
+        return 1 if self.ep > 1 and self.sequence_parallel else self.tp
+
+    @property
+    def folds_experts(self) -> bool:
+        """Whether the devices of tensor parallelism divide experts in another way than layers."""
+        return self.expert_tp != self.tp
+
+    @property
+    def expert_holders(self) -> int:
+        """Devices that train the same experts and sum their gradients."""
+        return self.tp * self.holders // (self.expert_tp * self.ep)
 
     @property
     def shard_degree(self) -> int:
@@ -113,12 +142,15 @@ class Plan:
             self,
             tp=1,
             ep=1,
+            etp=None,
             cp=1,
             sequence_parallel=False,
             shard_group=None,
             cp_impl=None,
             expert_imbalance=None,
             tp_overlap=False,
+            ep_impl=ExpertDispatch.ALL_TO_ALL,
+            ep_overlap=False,
         )
 
     @property
@@ -132,6 +164,7 @@ class Plan:
         degrees = (("dp", self.dp), ("tp", self.tp), ("pp", self.pp), ("cp", self.cp))
         parts = [f"{name} {size}" for name, size in degrees if size > 1] or ["dp 1"]
         further = [f"ep {self.ep}"] if self.ep > 1 else []
+        further += [f"etp {self.expert_tp}"] if self.folds_experts else []
         further += [f"shard {self.shard_degree}"] if self.shard_copies > 1 else []
         return " x ".join(parts + further)
 
@@ -166,7 +199,8 @@ class Plan:
 
 def plan_for(devices: int, *, dp: int | None = None, **fields: Any) -> Plan:
     """The plan with ``fields`` on ``devices``; ``dp`` defaults to the remaining devices."""
-    draft = Plan(**{**fields, "ep": 1, "shard_group": None, "expert_imbalance": None})
+    rest = ("ep", "etp", "ep_impl", "ep_overlap", "shard_group", "expert_imbalance")
+    draft = Plan(**{name: value for name, value in fields.items() if name not in rest})
     model = draft.tp * draft.pp * draft.cp
     if dp is None and devices % model:
         raise InputError(

@@ -17,6 +17,16 @@ class ContextForm(StrEnum):
     """Heads are exchanged for tokens before attention, and back after it."""
 
 
+class ExpertDispatch(StrEnum):
+    """How tokens are sent to the devices of their experts."""
+
+    ALL_TO_ALL = "all_to_all"
+    """One copy of a token for each of its experts."""
+    DEEPEP = "deepep"
+    """One copy of a token for each node with some of its experts, forwarded inside the node to each
+    device with some of them (DeepEP; also Megatron's flex dispatcher)."""
+
+
 class Offload(StrEnum):
     """State that is offloaded to host memory."""
 

@@ -11,18 +11,21 @@ from paceline.workload.ops import Attention, MixtureOfExperts
 
 def check_possible(plan: Plan, graph: Graph, sequence: int | None) -> None:
     """Reject degrees that do not divide the network."""
-    check_divisible(graph, plan.tp)
+    check_divisible(graph, plan.tp, plan.expert_tp)
     check_experts(plan, graph)
     _check_context(plan, graph, sequence)
 
 
 def check_experts(plan: Plan, graph: Graph) -> None:
     """Reject an expert-parallel degree that does not divide the experts."""
-    if plan.ep == 1:
+    if plan.ep == 1 and plan.etp is None:
         return
     experts = [node.op.experts for node in graph.nodes if isinstance(node.op, MixtureOfExperts)]
     if not experts:
-        raise InputError(f"ep {plan.ep} needs experts, but {graph.name} has none", "omit --ep")
+        option, degree = ("ep", plan.ep) if plan.ep > 1 else ("etp", plan.etp)
+        raise InputError(
+            f"{option} {degree} needs experts, but {graph.name} has none", f"omit --{option}"
+        )
     if any(count % plan.ep for count in experts):
         raise InputError(
             f"ep {plan.ep} does not divide the {min(experts)} experts of {graph.name}",

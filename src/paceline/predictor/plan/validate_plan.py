@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 def check_consistent(plan: "Plan") -> None:
     """Reject inconsistent degrees and policies, independent of the network."""
-    counts = ("dp", "tp", "pp", "cp", "ep", "interleave", "micro_batch", "micro_batches")
+    counts = ("dp", "tp", "pp", "cp", "ep", "etp", "interleave", "micro_batch", "micro_batches")
     for name in (*counts, "recompute_every"):
         value = getattr(plan, name)
         if value is not None and value < 1:
@@ -21,11 +21,7 @@ def check_consistent(plan: "Plan") -> None:
             f"zero must be 0, 1, 2 or 3 (got {plan.zero})",
             "0 shards nothing, 1 optimizer state, 2 gradients too, 3 weights too",
         )
-    if (plan.dp * plan.cp) % plan.ep:
-        raise InputError(
-            f"ep {plan.ep} does not divide dp x cp = {plan.dp * plan.cp}",
-            "use an expert-parallel degree that divides dp x cp",
-        )
+    _check_experts(plan)
     _check_shard_group(plan)
     _check_choices(plan)
     if plan.recompute_every > 1 and plan.recompute is not Recompute.FULL:
@@ -71,6 +67,42 @@ def _check_split_backward(plan: "Plan") -> None:
             f"{plan.pipeline} with zero {plan.zero} is not supported",
             "use --zero 1, or --pipeline 1f1b",
         )
+
+
+def _check_experts(plan: "Plan") -> None:
+    """Reject divisions of experts that do not fit the devices of a pipeline stage."""
+    stage, etp = plan.tp * plan.holders, plan.expert_tp
+    if stage % (plan.ep * etp):
+        divided = f"ep {plan.ep} x etp {etp}" if etp > 1 else f"ep {plan.ep}"
+        hint = f"use degrees whose product divides tp x cp x dp = {stage}"
+        if stage % plan.ep == 0 and plan.etp is None:
+            hint += ", or add --sequence-parallel for whole experts (--etp 1)"
+        raise InputError(f"{divided} does not divide tp x cp x dp = {stage}", hint)
+    if plan.folds_experts and plan.tp > 1 and not plan.sequence_parallel:
+        raise InputError(
+            f"etp {etp} with tp {plan.tp} needs sequence parallelism, which divides the tokens",
+            f"add --sequence-parallel, or use --etp {plan.tp}",
+        )
+    if plan.folds_experts and plan.holders == 1 and plan.expert_holders > 1:
+        raise InputError(
+            f"{plan.expert_holders} devices hold the same experts, but dp x cp is 1",
+            f"use --ep {plan.tp // etp or 1}, or omit --etp",
+        )
+    if plan.ep_overlap:
+        _check_expert_overlap(plan)
+
+
+def _check_expert_overlap(plan: "Plan") -> None:
+    """The all-to-all of one micro-batch overlaps computing of another one on the same device."""
+    if plan.ep == 1:
+        raise InputError("--ep-overlap needs expert parallelism, but ep is 1", "add --ep 2")
+    if plan.pp > 1 and plan.interleave == 1:
+        raise InputError(
+            "--ep-overlap needs several chunks per pipeline stage",
+            "add --interleave 2, or use --pipeline dualpipe",
+        )
+    if plan.pipeline is PipelineSchedule.DUALPIPE:
+        raise InputError("dualpipe overlaps the all-to-all of experts already", "omit --ep-overlap")
 
 
 def _check_shard_group(plan: "Plan") -> None:

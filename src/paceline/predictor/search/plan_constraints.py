@@ -22,7 +22,17 @@ _SEARCHED = {
 _LIKE = ("framework", "fused_attention", "optimizer_state", "synchronisation")
 """Fields that all plans of a search share."""
 NOT_MODELLED = (
-    *("cp", "ep", "shard_group", "offload", "compression", "recompute_every"),
+    *(
+        "cp",
+        "ep",
+        "etp",
+        "ep_impl",
+        "ep_overlap",
+        "shard_group",
+        "offload",
+        "compression",
+        "recompute_every",
+    ),
     *("stage_layers", "tp_overlap"),
 )
 """Fields that the arrays of a search do not model."""
@@ -133,6 +143,6 @@ def split_plan_fields(fields: Mapping[str, Any]) -> tuple[dict[str, Any], PlanCo
         if name in _SEARCHED and not (name == "recompute" and unusual)
     }
     added = {name: value for name, value in rest.items() if name not in searched}
-    usual = {"cp": 1, "ep": 1, "tp_overlap": False}
+    usual = {"cp": 1, "ep": 1, "tp_overlap": False, "ep_overlap": False}
     added = {name: value for name, value in added.items() if usual.get(name) != value}
     return shared, PlanConstraints(searched, added)

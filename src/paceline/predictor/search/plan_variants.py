@@ -117,11 +117,13 @@ def _expert_layouts(search: PlanSearch) -> Iterator[Plan]:
         return
     for tp, pp, ep in product((1, search.cluster.devices_per_node), _STAGES, _EXPERT_DEGREES):
         dp = devices // (tp * pp)
-        if experts % ep or devices % (tp * pp) or dp % ep or search.global_batch % dp:
+        if experts % ep or devices % (tp * pp) or tp * dp % ep or search.global_batch % dp:
             continue
-        layout = replace(search.like, tp=tp, pp=pp, dp=dp, ep=ep, zero=1, micro_batch=1)
-        for recompute in (Recompute.NONE, Recompute.FULL):
-            yield replace(layout, recompute=recompute, sequence_parallel=tp > 1)
+        layout = replace(search.like, tp=tp, pp=pp, dp=dp, zero=1, micro_batch=1)
+        with suppress(PacelineError):
+            folded = replace(layout, ep=ep, sequence_parallel=tp > 1)
+            for recompute in (Recompute.NONE, Recompute.FULL):
+                yield replace(folded, recompute=recompute)
 
 
 def _uneven(search: PlanSearch) -> Iterator[Plan]:
