@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from explore.test_states import CLUSTER, FILES
+
 TWO = "?c=model%3Dresnet50%26nodes%3D4&c=model%3Dresnet101%26nodes%3D4&edited=2"
 
 
@@ -92,6 +94,50 @@ def test_candidates_are_columns_with_a_ratio_to_the_pinned_one(opened):
     page.wait_for_selector(".card:nth-child(2) .ratio:has-text('pinned')")
     assert page.url == shared
     assert page.input_value("input[name=model]") == "resnet101"
+
+
+def test_the_first_job_has_published_measurements_and_a_copy_of_its_command(opened):
+    page = opened()
+    page.wait_for_selector("#chart [data-tip^='published']", state="attached")
+    assert "?" not in page.url
+    page.click("#copy")
+    page.wait_for_selector("#copy:has-text('Cop')")
+    assert page.inner_text("#command").startswith("paceline predict --model resnet50")
+
+
+def test_a_part_of_a_step_has_one_colour_in_all_columns(opened):
+    one = "model%3Dllama3_8b%26cluster%3Ddgx-h100%26nodes%3D2"
+    page = opened(f"?c={one}&c={one}%26tp%3D4%26pp%3D2")
+    page.wait_for_selector(".card:nth-child(2) .key")
+    colours = page.evaluate(
+        """[...document.querySelectorAll(".card")].map((card) => Object.fromEntries(
+          [...card.querySelectorAll(".key li")].map((item) =>
+            [item.textContent.replace(/ [\\d.,]+ .*/, ""),
+             getComputedStyle(item, "::before").backgroundColor])))"""
+    )
+    shared = colours[0].keys() & colours[1].keys() - {"rest"}
+    assert len(shared) > 4 and all(colours[0][name] == colours[1][name] for name in shared)
+
+
+def test_empty_fields_show_the_plan_that_was_chosen(opened):
+    page = opened("?model=llama3_8b&cluster=dgx-h100&nodes=2")
+    assert page.get_attribute("input[name=dp]", "placeholder") == "16"
+    page.focus("input[name=tp]")
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector("#command:has-text('--tp 2')")
+    assert page.input_value("input[name=tp]") == "2"
+
+
+def test_a_cluster_file_and_a_log_are_uploads(opened, tmp_path):
+    (tmp_path / "ours.toml").write_bytes(CLUSTER)
+    page = opened("?nodes=2&batch=32")
+    page.set_input_files("#file", tmp_path / "ours.toml")
+    page.wait_for_selector("#title:has-text('resnet50 on ours')")
+    page.set_input_files("#file", FILES / "logs" / "nccl_all_reduce.log")
+    page.wait_for_selector("#command:has-text('--allreduce-curve nccl_all_reduce.log')")
+    page.select_option("select[name=allreduce_curve]", "")
+    page.wait_for_selector("#command:not(:has-text('--allreduce-curve'))")
 
 
 def test_a_plan_in_the_picture_becomes_a_candidate(opened):

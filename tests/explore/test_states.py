@@ -1,13 +1,19 @@
 """What a browser may send: known names and numbers within bounds, nothing that is opened."""
 
 import json
+import random
 import re
+import shlex
 import tempfile
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import paceline as pl
+from paceline.analysis.configurations import grouped
+from paceline.cli.main import cli
 from paceline.errors import PacelineError
 from paceline.explore.answers import answer, job_of
 from paceline.explore.board import ComparisonBoard
@@ -128,6 +134,87 @@ def test_a_name_of_an_upload_never_stands_for_two_models():
     assert uploads.add("config.json", config(n_layer=25)) == keys[-1]
 
 
+FILES = Path(__file__).parents[1] / "fixtures"
+CLUSTER = b"""
+[cluster.ours]
+device = "a100_sxm_80gb"
+devices_per_node = 4
+intra = "nvlink3"
+inter = "eth_100g"
+nics_per_node = 2
+"""
+
+
+def uploaded(uploads, name, content=None):
+    content = (FILES / name).read_bytes() if content is None else content
+    key = uploads.add(name.split("/")[-1], content)
+    return uploads[key].option, key
+
+
+def test_a_cluster_file_is_a_cluster_of_the_board():
+    uploads = Uploads()
+    option, key = uploaded(uploads, "ours.toml", CLUSTER)
+    column = answer(job_of(state_of({option: key, "nodes": 2}, uploads), uploads)).document()
+    assert column["title"] == "resnet50 on ours, 2x4"
+    assert column["command"] == "paceline predict --model resnet50 --cluster ours.toml -j 2x4"
+
+
+def test_a_log_of_collectives_is_an_allreduce_curve():
+    uploads = Uploads()
+    option, key = uploaded(uploads, "logs/nccl_all_reduce.log")
+    found = answer(job_of(state_of({option: key, "nodes": 2}, uploads), uploads))
+    told = pl.predict(
+        "resnet50", "dgx-1", nodes=2, allreduce_curve=FILES / "logs/nccl_all_reduce.log"
+    )
+    assert found.prediction.step_seconds == told.step_seconds
+    assert "--allreduce-curve nccl_all_reduce.log" in found.document()["command"]
+
+
+def test_layer_times_are_replayed():
+    uploads = Uploads()
+    option, key = uploaded(uploads, "traces/layers.csv")
+    state = state_of({option: key, "model": "", "nodes": 2}, uploads)
+    found = answer(job_of(state, uploads))
+    told = pl.predict(None, "dgx-1", nodes=2, trace=FILES / "traces/layers.csv")
+    assert found.prediction.step_seconds == told.step_seconds
+    assert found.document()["command"] == (
+        "paceline predict --cluster dgx-1 --trace layers.csv -j 2x8"
+    )
+    with pytest.raises(PacelineError, match="no model selected"):
+        state_of({"model": ""}, uploads)
+
+
+def test_a_training_log_is_drawn_over_the_prediction():
+    uploads = Uploads()
+    option, key = uploaded(uploads, "logs/tf_cnn_horovod.log")
+    state = state_of({option: key, "model": "vgg16", "nodes": 2}, uploads)
+    column = answer(job_of(state, uploads), grouped([uploads[key].value])).document()
+    assert [line["label"] for line in column["lines"]] == [
+        "measured: vgg16 b=32, tf_cnn_benchmarks"
+    ]
+    assert "log" not in column["command"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"trace": "/etc/passwd"}, "trace must be an uploaded file"),
+        ({"allreduce_curve": "upload:0:x.log"}, "the uploaded file has expired"),
+        ({"cluster": "upload:0:x.toml"}, "the uploaded file has expired"),
+    ],
+)
+def test_evidence_is_an_uploaded_file_and_no_path(given, message):
+    with pytest.raises(PacelineError, match=message):
+        state_of(given, Uploads())
+
+
+def test_a_file_is_a_value_of_its_own_option_only():
+    uploads = Uploads()
+    _, key = uploaded(uploads, "ours.toml", CLUSTER)
+    with pytest.raises(PacelineError, match=r"ours\.toml is no model"):
+        state_of({"model": key}, uploads)
+
+
 @pytest.mark.parametrize("name", ["mine.json", "mine.onnx"])
 def test_errors_name_an_upload_as_the_browser_does(name):
     pytest.importorskip("onnx")
@@ -146,7 +233,7 @@ def test_the_command_of_an_upload_asks_for_its_file():
     uploads = Uploads()
     key = uploads.add("config.json", config())
     state = state_of({"model": key, "nodes": 2}, uploads)
-    assert state.command(8)[:4] == ["paceline", "predict", "--model", "FILE"]
+    assert state.command(8)[:4] == ["paceline", "predict", "--model", "config.json"]
 
 
 def test_parts_of_a_step_and_of_memory_add_up():
@@ -166,35 +253,43 @@ def test_a_point_of_the_plans_states_its_plan_in_the_form():
         assert float(found.memory.total_bytes) == pytest.approx(point["memory_bytes"], rel=1e-9)
 
 
-PLANS = [
-    {"model": "resnet50", "cluster": "dgx-1", "batch": 64},
-    {"model": "resnet50", "cluster": "dgx-a100", "batch": 12, "framework": "horovod-torch"},
-    {"model": "gpt2_xl", "cluster": "dgx-a100", "zero": 3, "recompute": "full"},
-    {"model": "gpt2_xl", "cluster": "dgx-a100", "global_batch": 192},
-    {"model": "llama3_8b", "cluster": "dgx-h100", "tp": 4},
-    {"model": "llama3_8b", "cluster": "dgx-h100", "pp": 2, "micro_batches": 8, "batch": 8},
-    {"model": "bert_large", "cluster": "dgx-1", "seq": 128, "link": "eth_10g"},
-    {"model": "vgg16", "cluster": "dgx-1", "flops": 2.0, "memory": 0.5, "link_rate": 0.25},
-]
+def random_plans(count):
+    """Models, clusters and plans that can run, chosen by a seed."""
+    chance = random.Random(37)
+    vision = [{}, {"batch": 12}, {"batch": 64}, {"framework": "horovod-torch"}, {"link_rate": 0.25}]
+    sequences = [
+        *({}, {"zero": 3}, {"zero": 3, "recompute": "full"}, {"global_batch": 192}, {"tp": 8}),
+        *({"pp": 2, "micro_batches": 8, "batch": 8}, {"link": "eth_10g"}, {"flops": 2.0}),
+    ]
+    for _ in range(count):
+        model = chance.choice(["resnet50", "vgg16", "bert_large", "llama3_8b"])
+        plan = chance.choice(sequences if model in ("bert_large", "llama3_8b") else vision)
+        cluster = chance.choice(["dgx-1", "dgx-a100", "dgx-h100", "p4d.24xlarge"])
+        yield {"model": model, "cluster": cluster, "nodes": chance.choice([2, 3, 4, 6, 12]), **plan}
 
 
-@pytest.mark.parametrize("nodes", [1, 2, 3, 4, 6, 12])
-@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: "-".join(map(str, plan.values())))
-def test_board_curve_and_predict_agree_to_the_last_digit(plan, nodes):
-    found = answer(job_of(state_of({**plan, "nodes": nodes}, {}), {}))
+@pytest.mark.parametrize(
+    "plan", random_plans(50), ids=lambda plan: "-".join(map(str, plan.values()))
+)
+def test_board_curve_command_and_python_agree_to_the_last_digit(plan):
+    found = answer(job_of(state_of(plan, {}), {}))
     factors = {"flops": "flops", "memory": "memory", "link_rate": "link"}
     scale = {factors[name]: plan[name] for name in factors if name in plan}
     options = {name: value for name, value in plan.items() if name not in factors}
     model, cluster = options.pop("model"), options.pop("cluster")
-    told = pl.predict(model, cluster, nodes=nodes, **options, **({"scale": scale} if scale else {}))
+    python = pl.predict(model, cluster, **options, **({"scale": scale} if scale else {}))
+    rates = [python.samples_per_second, *python.samples_per_second_interval]
     column = found.document()
-    assert column["throughput"] == [told.samples_per_second, *told.samples_per_second_interval]
-    assert (column["fits"], column["memory"]["total_bytes"]) == (
-        told.fits,
-        float(told.memory.total_bytes),
-    )
-    here = next(row for row in found.rows if row["nodes"] == nodes)
-    assert here["samples_per_second"] == pytest.approx(told.samples_per_second, rel=1e-9)
+    assert column["throughput"] == rates
+    assert column["memory"]["total_bytes"] == float(python.memory.total_bytes)
+    here = next(row for row in found.rows if row["nodes"] == plan["nodes"])
+    assert [here["samples_per_second"], here["low"], here["high"]] == rates
+    other = found.rows[0]
+    there = found.job.predicted(int(other["nodes"]))
+    assert other["samples_per_second"] == pytest.approx(there.samples_per_second, rel=1e-13)
+    printed = CliRunner().invoke(cli, [*shlex.split(column["command"])[1:], "--json"])
+    document = json.loads(printed.output)
+    assert document["predictions"][0]["samples_per_second"] == rates[0]
 
 
 def test_candidates_are_columns_compared_with_the_pinned_one():
@@ -259,7 +354,7 @@ def test_defaults_are_a_state_themselves():
 def test_the_form_has_a_field_for_every_option_that_opens_no_file():
     page = explorer_page()
     names = set(re.findall(r'name="([a-z_]+)"', page))
-    left_out = {"trace", "allreduce_curve", "input", "topology", "device", "scale"}
+    left_out = {"input", "topology", "device", "scale"}
     assert names >= set(knobs_of(JobOptions)) - left_out
     assert not names & left_out
 

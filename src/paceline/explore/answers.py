@@ -13,7 +13,8 @@ from typing import Any, cast
 from paceline.analysis.configurations import LaunchGroup
 from paceline.errors import InputError
 from paceline.explore.published import published_points
-from paceline.explore.state import ExplorerState
+from paceline.explore.state import ExplorerState, form_knobs
+from paceline.explore.uploads import Upload
 from paceline.hardware import Cluster
 from paceline.predictor.api import predict
 from paceline.predictor.memory.fit_probability import fits_probability
@@ -25,7 +26,7 @@ from paceline.spec.defaults import complete_job
 from paceline.spec.job_options import JobOptions, MeasuredOptions
 from paceline.spec.jobs import check_job
 from paceline.spec.resolve_cluster import cluster_of
-from paceline.spec.resolve_plan import plan_of, program_of
+from paceline.spec.resolve_plan import plan_of, plan_options, program_of
 from paceline.spec.resolve_workload import workload_of
 from paceline.spec.training_options import asks_for_training, training_of
 from paceline.units import format_bytes
@@ -40,18 +41,34 @@ MOST_MEASURED = 5
 
 @dataclass(frozen=True)
 class AskedJob:
-    """A state with its model and cluster resolved."""
+    """A state with its files resolved.
+
+    ``target`` is the whole cluster or its name, ``cluster`` the part that the job uses.
+    """
 
     state: ExplorerState
-    model: str | Graph
+    model: str | Graph | None
+    target: str | Cluster
+    evidence: Mapping[str, Any]
     cluster: Cluster
+
+    def keywords(self) -> JobOptions:
+        """Keywords of `paceline.predict` that state this job."""
+        return self.state.keywords(nodes=self.state.nodes, **self.evidence)
 
     @cached_property
     def options(self) -> dict[str, Any]:
         """Keywords of `paceline.predict`, with the defaults that it selects for the state."""
-        asked = check_job(self.state.keywords(nodes=self.state.nodes))
+        asked = check_job(self.keywords())
         chosen = dict(complete_job(self.model, self.cluster, asked).options)
         return {name: value for name, value in chosen.items() if name != "nodes"}
+
+    @property
+    def network(self) -> str | Graph:
+        """The model; layer times alone are none."""
+        if self.model is None:
+            raise InputError("layer times alone cannot be searched", "select a network")
+        return self.model
 
     @property
     def batch(self) -> int:
@@ -66,9 +83,9 @@ class AskedJob:
     def predicted(self, nodes: int) -> Prediction:
         """The prediction for ``nodes``."""
         if nodes == self.state.nodes:  # with a note about the selected defaults
-            return predict(self.model, self.state.cluster, **self.state.keywords(nodes=nodes))
+            return predict(self.model, self.target, **self.keywords())
         options = cast(JobOptions, {**self.options, "nodes": nodes})
-        return predict(self.model, self.state.cluster, **options)
+        return predict(self.model, self.target, **options)
 
 
 @dataclass(frozen=True)
@@ -106,6 +123,8 @@ class BoardColumn:
                 else format_bytes(p.device_memory_bytes),
             },
             "training": self._training(),
+            "plan": f"{p.plan.label}, {p.framework}",
+            "chosen": _placeholders(p),
             "notes": list(p.notes),
             "command": shlex.join(self.job.state.command(per_node)),
             "rows": self.rows,
@@ -124,11 +143,17 @@ class BoardColumn:
         }
 
 
-def job_of(state: ExplorerState, uploads: Mapping[str, Graph]) -> AskedJob:
+def job_of(state: ExplorerState, uploads: Mapping[str, Upload]) -> AskedJob:
     """The job of a state."""
-    model = uploads.get(state.model, state.model)
-    cluster = cluster_of(state.cluster, check_job(state.keywords(nodes=state.nodes)))
-    return AskedJob(state, model, cluster)
+
+    def file(name: str) -> Any:
+        return uploads[name].value if name in uploads else name or None
+
+    evidence = {name: file(key) for name, key in state.evidence.items() if name != "log"}
+    options = state.keywords(nodes=state.nodes, **evidence)
+    target = file(state.cluster)
+    cluster = cluster_of(target, check_job(options))
+    return AskedJob(state, file(state.model), target, evidence, cluster)
 
 
 def answer(job: AskedJob, measured: Sequence[LaunchGroup] = ()) -> BoardColumn:
@@ -136,6 +161,35 @@ def answer(job: AskedJob, measured: Sequence[LaunchGroup] = ()) -> BoardColumn:
     chosen = job.predicted(job.state.nodes)
     lines = _published_lines(chosen) + _measured_lines(measured)
     return BoardColumn(job, chosen, curve_rows(job, chosen), lines)
+
+
+def _placeholders(prediction: Prediction) -> dict[str, str]:
+    """The values that empty fields of the form stand for."""
+    workload, plan = prediction.workload, prediction.plan
+    return {
+        **chosen_values(prediction),
+        "dp": str(plan.dp),
+        "seq": "" if workload.sequence is None else str(workload.sequence),
+        "precision": workload.precision,
+        "optimizer": workload.optimizer,
+        "framework": prediction.framework,
+    }
+
+
+def chosen_values(prediction: Prediction) -> dict[str, str]:
+    """The plan and batch as values of the form; an empty value is the default."""
+    stated = {**plan_options(prediction.plan), "batch": prediction.workload.batch}
+    return {
+        name: "" if stated[name] is None else _form_text(stated[name])
+        for name in form_knobs()
+        if name in stated
+    }
+
+
+def _form_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def step_parts(prediction: Prediction) -> dict[str, float]:
@@ -155,7 +209,8 @@ def curve_rows(job: AskedJob, chosen: Prediction) -> list[dict[str, float]]:
     try:
         several = [count for count in counts if count > 1]
         rows = [_row_of(job.predicted(1))] if counts[0] == 1 else []
-        return rows + _curve(job, several) if several else rows
+        rows += _curve(job, several) if several else []
+        return [_row_of(chosen) if row["nodes"] == job.state.nodes else row for row in rows]
     except InputError:
         some = _thinned(counts, MOST_SCHEDULED, job.state.nodes)
         found = [chosen if n == job.state.nodes else _possible(job, n) for n in some]

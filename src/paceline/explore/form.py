@@ -7,7 +7,9 @@ from paceline.explore.state import form_knobs, names_by_option
 from paceline.spec.knob import KnobField
 
 _WITH_SLIDER = {"batch"}
-_CLOSED = {"Measurements"}
+_CLOSED = {"Measurements", "Training run"}
+_MOST_STEPS = 16
+"""Largest power of two of a slider."""
 
 
 def form_html() -> str:
@@ -18,7 +20,9 @@ def form_html() -> str:
             groups.setdefault(knob.knob.group, []).append(_field(knob))
     return "\n".join(
         f'<details class="group"{"" if group in _CLOSED else " open"}>'
-        f"<summary>{escape(group)}</summary>\n" + "\n".join(fields) + "\n</details>"
+        f'<summary>{escape(group)}</summary>\n<div class="fields">\n'
+        + "\n".join(fields)
+        + "\n</div></details>"
         for group, fields in groups.items()
     )
 
@@ -36,7 +40,19 @@ def _field(knob: KnobField) -> str:
         field = f'<select name="{knob.name}"><option value="">{usual}</option>{options}</select>'
     else:
         field = f'<input name="{knob.name}" placeholder="{usual}"{_number(knob)}>'
-    return f'<label title="{title}">{escape(label_of(knob))} {field}</label>'
+    return f'<label title="{title}">{escape(label_of(knob))} {field}{_slider(knob)}</label>'
+
+
+def _slider(knob: KnobField) -> str:
+    """A slider over powers of two for a count; the number field keeps exact values."""
+    if knob.kind is not int or (knob.knob.low or 0) < 1:
+        return ""
+    most = min(_MOST_STEPS, (knob.knob.high or 1 << _MOST_STEPS).__floor__().bit_length() - 1)
+    label = escape(label_of(knob))
+    return (
+        f'<input type="range" data-of="{knob.name}" aria-label="{label}" min="0" max="{most}" '
+        'step="1">'
+    )
 
 
 def _number(knob: KnobField) -> str:

@@ -8,12 +8,14 @@ from importlib import resources
 
 from paceline.explore.board import MOST_CANDIDATES
 from paceline.explore.form import form_html
-from paceline.explore.state import ExplorerState, form_knobs
+from paceline.explore.state import EVIDENCE, ExplorerState, form_knobs
 from paceline.hardware.catalogue import catalogue
 from paceline.render.html_page import hashed, package_text
 from paceline.workload import zoo
 
-SCRIPTS = ("explore.js", "chart.js", "panels.js")
+START = {"cluster": "hkbu-v100-pcie", "nodes": "8", "batch": "64"}
+"""The first candidate: ResNet-50 on a cluster with published measurements at several sizes."""
+SCRIPTS = ("perfetto.js", "explore.js", "chart.js", "panels.js")
 
 
 def explorer_page(studies: Sequence[str] = ()) -> str:
@@ -21,14 +23,15 @@ def explorer_page(studies: Sequence[str] = ()) -> str:
     fixed = {
         name: value
         for name, value in asdict(ExplorerState()).items()
-        if name not in ("options", "training")
+        if name not in ("options", "training", "evidence")
     }
     known = {
         "most_candidates": MOST_CANDIDATES,
         "models": zoo.names(),
         "clusters": sorted(catalogue().clusters),
         "studies": list(studies),
-        "defaults": {**fixed, **dict.fromkeys(form_knobs(), "")},
+        "defaults": {**fixed, **dict.fromkeys((*form_knobs(), *EVIDENCE), "")},
+        "start": START,
     }
     text = own_template("explore.html")
     for mark, content in (

@@ -6,8 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from paceline.explore.answers import AskedJob
-from paceline.explore.state import form_knobs
+from paceline.explore.answers import AskedJob, chosen_values
 from paceline.predictor.api import whatif
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.search.api import advise
@@ -17,7 +16,6 @@ from paceline.render.html_page import table_html
 from paceline.render.table import Column, Table
 from paceline.spec.job_options import JobLists, JobOptions
 from paceline.spec.knob import knobs_of
-from paceline.spec.resolve_plan import plan_options
 from paceline.step.serialise import chrome_trace
 
 SURFACE_POINTS = 24
@@ -33,7 +31,7 @@ def panel(name: str, job: AskedJob) -> dict[str, Any]:
 def _whatif(job: AskedJob) -> dict[str, Any]:
     from paceline.predictor.prediction_tables import whatif_table
 
-    found = whatif(job.model, job.state.cluster, **job.state.keywords(nodes=job.state.nodes))
+    found = whatif(job.model, job.target, **job.keywords())
     tables = [whatif_table(found.changes, kind) for kind in ("resource", "optimisation")]
     return {"html": "".join(map(table_html, tables))}
 
@@ -70,7 +68,7 @@ def _plans(job: AskedJob) -> dict[str, Any]:
     state = job.state
     whole = job.batch * max(1, job.cluster.devices // job.replica)
     options = {"global_batch": whole, "nodes": state.nodes, **_searched(job)}
-    advised = advise(job.model, state.cluster, **cast(JobLists, options))
+    advised = advise(job.network, job.target, **cast(JobLists, options))
     best = sorted(advised.advice.best, key=lambda own: own.prediction.step_seconds)
     ordered = replace(advised.searches[0], advice=replace(advised.advice, best=tuple(best)))
     rule = "Fastest first."
@@ -86,26 +84,14 @@ def _plans(job: AskedJob) -> dict[str, Any]:
 
 
 def _plan_point(prediction: Prediction) -> dict[str, Any]:
-    """A plan with the form's values that state it; an empty value is the default."""
-    plan = prediction.plan
-    stated = {**plan_options(plan), "batch": prediction.workload.batch}
+    """A plan with the form's values that state it."""
     return {
-        "label": plan.label,
-        "options": {
-            name: "" if stated[name] is None else _form_text(stated[name])
-            for name in form_knobs()
-            if name in stated
-        },
+        "label": prediction.plan.label,
+        "options": chosen_values(prediction),
         "throughput": prediction.tokens_per_second or prediction.samples_per_second,
         "memory_bytes": float(prediction.memory.total_bytes),
         "fits": prediction.fits,
     }
-
-
-def _form_text(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _surface(job: AskedJob) -> dict[str, Any]:
@@ -115,7 +101,7 @@ def _surface(job: AskedJob) -> dict[str, Any]:
         "link": list(link * np.geomspace(1 / 64, 16, SURFACE_POINTS)),
         "batch": sorted({int(b) for b in np.geomspace(1, 512, 14).round()}),
     }
-    found = sweep(job.model, job.state.cluster, axes, nodes=max(2, job.state.nodes), **_fixed(job))
+    found = sweep(job.network, job.target, axes, nodes=max(2, job.state.nodes), **_fixed(job))
     ratio = found.seconds["mp"] / found.seconds["dp"]
     return {
         "x": [float(value) for value in found.axes["link"]],

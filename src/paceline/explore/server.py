@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
+from paceline.analysis.configurations import grouped
 from paceline.errors import PacelineError
 from paceline.explore.access import OwnPageOnly
 from paceline.explore.answers import BoardColumn, answer, job_of
@@ -39,7 +40,10 @@ def application(studies: MeasuredStudies, token: str) -> ASGIApp:
 
     def answered(given: Mapping[str, Any]) -> BoardColumn:
         state = state_of(given, uploads, studies.names() if given.get("study") else ())
-        return answer(job_of(state, uploads), studies.plain(state.study) if state.study else ())
+        measured = [*studies.plain(state.study)] if state.study else []
+        if "log" in state.evidence:
+            measured += grouped([uploads[state.evidence["log"]].value])
+        return answer(job_of(state, uploads), measured)
 
     routes = [
         Route("/", partial(_show_page, page)),
@@ -103,7 +107,7 @@ async def _upload(uploads: Uploads, request: Request) -> Response:
     content = await _body(request, largest_upload(name))
     async with uploads.reading:  # one at a time: a hostile file takes 30 times its size in memory
         key = await run_in_threadpool(lambda: uploads.add(name, content))
-    return JSONResponse({"model": key})
+    return JSONResponse({uploads[key].option: key})
 
 
 async def _document(request: Request) -> dict[str, Any]:

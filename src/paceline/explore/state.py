@@ -16,7 +16,9 @@ from paceline.workload import zoo
 LARGEST_COUNT = 65_536
 FACTOR_RANGE = (1 / 64, 64.0)
 UPLOADED = "upload:"
-"""Prefix of the names of uploaded models."""
+"""Prefix of the keys of uploaded files."""
+EVIDENCE = ("trace", "allreduce_curve", "log")
+"""Options whose values are uploaded files: layer times, an all-reduce curve, a training log."""
 _OPENS_FILES = {"trace", "allreduce_curve", "input"}
 _STATED_OTHERWISE = {"model", "cluster", "nodes", "topology", "device", "scale"}
 _OF_A_RUN = ("tokens", "epochs", "samples_per_epoch", "price")
@@ -28,7 +30,7 @@ class ExplorerState:
 
     ``flops``, ``memory`` and ``link_rate`` are factors on the hardware's values.
     ``training`` is the length and price of a whole training run. ``study`` names measured launches
-    that are drawn over the prediction.
+    that are drawn over the prediction. ``evidence`` are keys of uploaded files by option.
     """
 
     model: str = "resnet50"
@@ -40,6 +42,7 @@ class ExplorerState:
     link_rate: float = 1.0
     training: TrainingOptions = field(default_factory=TrainingOptions)
     study: str = ""
+    evidence: Mapping[str, str] = field(default_factory=dict)
 
     def keywords(self, **further: Any) -> JobOptions:
         """Keywords of `paceline.predict`, without model, cluster and nodes, and ``further``."""
@@ -50,11 +53,17 @@ class ExplorerState:
 
     def command(self, per_node: int) -> list[str]:
         """The command with the same result, on ``per_node`` devices per node."""
-        model = "FILE" if self.model.startswith(UPLOADED) else self.model
-        options = {"model": model, "cluster": self.cluster, **self.keywords()}
-        options |= {"processes": None, "topology": f"{self.nodes}x{per_node}"}
+        files = {name: key for name, key in self.evidence.items() if name != "log"}
+        options: dict[str, Any] = {"model": self.model or None, "cluster": self.cluster, **files}
+        options = {name: value and _file_name(value) for name, value in options.items()}
+        options |= {**self.keywords(), "processes": None, "topology": f"{self.nodes}x{per_node}"}
         run = arguments_of(TrainingOptions, self.training)
         return ["paceline", "predict", *arguments_of(JobArguments, options), *run]
+
+
+def _file_name(value: str) -> str:
+    """The name of an uploaded file; other values as they are."""
+    return value.split(":", 2)[-1] if value.startswith(UPLOADED) else value
 
 
 @cache
@@ -118,17 +127,25 @@ def state_of(
         if name not in own and value not in ("", None)
     }
     run = {name: options.pop(name) for name in _OF_A_RUN if name in options}
-    return ExplorerState(**fixed, options=options, training=cast(TrainingOptions, run))
+    evidence = {name: key for name in EVIDENCE if (key := fixed.pop(name, ""))}
+    if not fixed.get("model", True) and "trace" not in evidence:
+        raise InputError("no model selected", "select a network, or give a file with layer times")
+    return ExplorerState(
+        **fixed, options=options, training=cast(TrainingOptions, run), evidence=evidence
+    )
 
 
 def _checks(uploads: Mapping[str, Any], studies: Sequence[str]) -> dict[str, Callable[[Any], Any]]:
     nodes = _bounded(knobs_of(JobArguments)["nodes"])
     return {
-        "model": lambda value: _model(value, uploads),
-        "cluster": lambda value: _one_of("cluster", value, catalogue().clusters),
+        "model": lambda value: value and (_uploaded("model", value, uploads) or _model(value)),
+        "cluster": lambda value: (
+            _uploaded("cluster", value, uploads) or _one_of("cluster", value, catalogue().clusters)
+        ),
         "nodes": partial(_option, nodes),
         "study": lambda value: value and _one_of("study", value, studies),
         **{name: partial(_factor, name) for name in ("flops", "memory", "link_rate")},
+        **{name: partial(_evidence, name, uploads=uploads) for name in EVIDENCE},
     }
 
 
@@ -140,14 +157,30 @@ def _option(knob: KnobField, value: Any) -> Any:
     return knob.read(value, knob.name) if isinstance(value, str) else knob.check(value)
 
 
-def _model(value: Any, uploads: Mapping[str, Any]) -> str:
-    name = str(value)
-    if name.startswith(UPLOADED):
-        if name not in uploads:
-            raise InputError("the uploaded model has expired", "upload the file again")
-        return name
-    zoo.family(name)
-    return name
+def _model(value: Any) -> str:
+    zoo.family(str(value))
+    return str(value)
+
+
+def _uploaded(option: str, value: Any, uploads: Mapping[str, Any]) -> str:
+    """The key of an uploaded file that is a value of ``option``; empty for other values."""
+    key = str(value)
+    if not key.startswith(UPLOADED):
+        return ""
+    if key not in uploads:
+        raise InputError("the uploaded file has expired", "upload the file again")
+    if uploads[key].option != option:
+        raise InputError(f"{_file_name(key)} is no {option}", f"it is: {uploads[key].option}")
+    return key
+
+
+def _evidence(option: str, value: Any, uploads: Mapping[str, Any]) -> str:
+    if not value:
+        return ""
+    found = _uploaded(option, value, uploads)
+    if not found:
+        raise InputError(f"{option} must be an uploaded file (got {value!r:.60})")
+    return found
 
 
 def _one_of(what: str, value: Any, known: Any) -> str:

@@ -41,7 +41,7 @@ def study_document(name: str, launches: Sequence[Launch]) -> dict[str, Any]:
 
 def study_html(document: dict[str, Any], *, back: str = "") -> str:
     """The page of a study; ``back`` is the address of the explorer or report, if any."""
-    style, script = _style(), own_template("study.js")
+    style, script = _style(), _script()
     text = own_template("study.html")
     for mark, content in (
         ("/* policy */", study_policy()),
@@ -58,9 +58,13 @@ def study_policy() -> str:
     """Allow only the page's own style and script, and no requests."""
     return (
         f"default-src 'none'; style-src {hashed(_style())}; "
-        f"script-src {hashed(own_template('study.js'))}; "
+        f"script-src {hashed(_script())}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
+
+
+def _script() -> str:
+    return "\n".join(map(own_template, ("perfetto.js", "study.js")))
 
 
 def _style() -> str:

@@ -32,7 +32,8 @@ const seriesOf = (columns, mode) => {
     const [base] = column.rows;
     const y = (row, name) => (mode === "efficiency" ? (100 * row[name] * base.devices) / (base.samples_per_second * row.devices) : row[name] * factor(column));
     const rows = column.rows.map((row) => ({ x: row.devices, nodes: row.nodes, y: y(row, "samples_per_second"), low: y(row, "low"), high: y(row, "high") }));
-    const label = board.candidates.length > 1 ? `${index + 1} · ${column.title}` : "predicted";
+    const same = columns.some((other, at) => at !== index && other.title === column.title);
+    const label = board.candidates.length > 1 ? `${index + 1} · ${column.title}${same ? `, ${column.plan}` : ""}` : "predicted";
     const chosen = column.throughput[0];
     const here = column.rows.find((row) => Math.abs(row.samples_per_second - chosen) <= 1e-9 * chosen);
     const own = [{ colour: `c${index + 1}`, label: column.fits === false ? `${label} (does not fit)` : label, moot: column.fits === false, rows, band: mode !== "efficiency", here: here && here.devices }];

@@ -24,6 +24,8 @@ const fill = (select, names, empty) => {
 };
 fill(form.study, known.studies, "none");
 byId("measured").hidden = !known.studies.length;
+const FILES = ["trace", "allreduce_curve", "log"];
+for (const name of FILES) fill(form[name], [], "none");
 for (const name of ["models", "clusters"]) byId(name).append(...known[name].map((value) => make("option", { value })));
 
 // Numbers in three digits; intervals as [low, high].
@@ -49,6 +51,10 @@ const lead = (slider) => {
 };
 const showForm = () => {
   for (const [name, field] of fields) {
+    if (FILES.includes(name) && edited()[name]) {
+      if (![...field.options].some((option) => option.value === edited()[name])) fill(field, [edited()[name]]);
+      field.parentElement.hidden = false;
+    }
     field.value = name in edited() ? edited()[name] : known.defaults[name];
     follow(field);
   }
@@ -62,6 +68,7 @@ const take = (field) => {
 
 // The address holds all candidates; Back returns to the earlier board.
 const address = () => {
+  if (JSON.stringify(board.candidates) === JSON.stringify([known.start]) && board.mode === "linear") return location.pathname;
   const query = new URLSearchParams();
   if (board.candidates.length === 1) for (const [name, value] of Object.entries(edited())) query.append(name, value);
   else {
@@ -94,7 +101,7 @@ const readAddress = () => {
   board.pinned = count(query, "pinned");
   board.edited = count(query, "edited");
   if (several.length && [...query].length) throw new Error(`unknown option in the address: ${[...query.keys()].join(", ")}`);
-  if (!several.length) board.candidates = [Object.fromEntries(query)];
+  if (!several.length) board.candidates = [location.search ? Object.fromEntries(query) : { ...known.start }];
 };
 
 // Requests: the latest one wins.
@@ -116,7 +123,7 @@ const sent = (candidate) => Object.fromEntries(Object.entries(candidate).map(([n
 }));
 const refresh = async ({ remember = true } = {}) => {
   const asked = ++board.asked;
-  if (remember && address() !== location.search) history.pushState(null, "", address());
+  if (remember && address() !== (location.search || location.pathname)) history.pushState(null, "", address());
   byId("state").textContent = "…";
   byId("board").classList.add("stale");
   const begun = performance.now();
@@ -137,7 +144,13 @@ const refresh = async ({ remember = true } = {}) => {
   byId("board").classList.remove("stale");
 };
 
-// One column per candidate: fit, throughput, ratio, memory, step, cost.
+// One column per candidate: fit, throughput, ratio, memory, step, cost. A part has one colour in all columns.
+const hues = new Map();
+const hue = (title, name) => {
+  const used = hues.get(title) || hues.set(title, []).get(title);
+  if (!used.includes(name)) used.push(name);
+  return `c${(used.indexOf(name) % 8) + 1}`;
+};
 const stack = (title, parts, unit, limit, limitText) => {
   const total = Object.values(parts).reduce((sum, size) => sum + size, 0);
   const entries = Object.entries(parts).filter(([, size]) => size >= 0.005 * total);
@@ -146,14 +159,14 @@ const stack = (title, parts, unit, limit, limitText) => {
   const whole = Math.max(total, limit || 0) * (limit ? 1.02 : 1);
   const bar = make("div", { class: "stack", role: "img", "aria-label": `${title}: ${unit(total)}` });
   let left = 0;
-  entries.forEach(([name, size], index) => {
-    const part = make("span", { class: `part c${(index % 8) + 1}`, "data-tip": `${name}: ${unit(size)}` });
+  entries.forEach(([name, size]) => {
+    const part = make("span", { class: `part ${name === "rest" ? "rest" : hue(title, name)}`, "data-tip": `${name}: ${unit(size)}` });
     part.style.left = `${(100 * left) / whole}%`;
     part.style.width = `${(100 * size) / whole}%`;
     left += size;
     bar.append(part);
   });
-  const key = entries.map(([name, size], index) => make("li", { class: `c${(index % 8) + 1}` }, `${name} ${unit(size)}`));
+  const key = entries.map(([name, size]) => make("li", { class: name === "rest" ? "rest" : hue(title, name) }, `${name} ${unit(size)}`));
   if (limit) {
     const line = make("span", { class: "limit", "data-tip": limitText });
     line.style.left = `${(100 * limit) / whole}%`;
@@ -201,16 +214,17 @@ const card = (column, index) => {
     ...(several && index !== board.pinned ? [make("button", { type: "button", onclick: change(() => { board.pinned = index; }) }, "Pin")] : []),
     ...(board.candidates.length < MOST ? [make("button", { type: "button", onclick: copy }, "Duplicate")] : []),
     ...(several ? [make("button", { type: "button", onclick: remove }, "Remove")] : []));
+  // Every column has the same rows, so that they align.
   const body = column.error
-    ? [make("p", { class: "trouble" }, column.error), make("p", { class: "range" }, column.hint)]
+    ? [[make("p", { class: "trouble" }, column.error), make("p", { class: "range" }, column.hint)], [], [], [], [], []]
     : [
-        make("p", { class: "job" }, column.job), fitLine(column), ...rateLines(column), ...(several ? ratioLine(column, index) : []), ...runLine(column),
-        ...stack("Memory per device", column.memory.parts, gigabytes, column.memory.device_bytes, `capacity ${column.memory.available}`),
-        ...stack("Step", column.step.parts, time),
+        [make("p", { class: "job" }, column.job)], [fitLine(column)], rateLines(column), [...(several ? ratioLine(column, index) : []), ...runLine(column)],
+        stack("Memory per device", column.memory.parts, gigabytes, column.memory.device_bytes, `capacity ${column.memory.available}`),
+        stack("Step", column.step.parts, time),
       ];
   const title = column.error ? "No prediction" : column.title;
   return make("article", { class: `card c${index + 1}`, "aria-current": index === board.edited && several },
-    make("h2", {}, make("button", { type: "button", onclick: select }, several ? `${index + 1} · ${title}` : title)), ...body, tools);
+    make("h2", {}, make("button", { type: "button", onclick: select }, several ? `${index + 1} · ${title}` : title)), ...body.map((row) => make("div", {}, ...row)), tools);
 };
 const show = () => {
   const columns = board.found || [];
@@ -224,11 +238,23 @@ const show = () => {
   drawChart();
   if (byId("details").hidden) return;
   byId("detailed").textContent = columns.length > 1 ? `candidate ${board.edited + 1}` : own.title;
+  showChosen(own.chosen);
   byId("command").textContent = own.command;
   byId("notes").replaceChildren(...own.notes.map((note) => make("li", {}, note)));
   byId("look").hidden = !form.study.value;
   byId("look").href = `study/${encodeURIComponent(form.study.value)}`;
   document.querySelectorAll("details[data-panel][open]").forEach(open);
+};
+
+// Empty fields show the values that were chosen.
+const showChosen = (chosen) => {
+  for (const [name, value] of Object.entries(chosen)) {
+    const field = fields.get(name);
+    if (!field) continue;
+    if (field.tagName === "INPUT") field.placeholder = value || "none";
+    else if (value) field.options[0].text = `default (${value})`;
+    if (field.value === "" && sliders.has(name)) follow({ name, value });
+  }
 };
 
 let waiting = 0;
@@ -242,7 +268,7 @@ form.addEventListener("input", ({ target }) => {
 });
 form.addEventListener("submit", (event) => event.preventDefault());
 byId("reset").addEventListener("click", () => {
-  Object.assign(board, { candidates: [{}], edited: 0, pinned: 0 });
+  Object.assign(board, { candidates: [{ ...known.start }], edited: 0, pinned: 0 });
   showForm();
   refresh();
 });
@@ -251,7 +277,8 @@ byId("file").addEventListener("change", async (event) => {
   if (!file) return;
   try {
     const found = await ask("api/model", file, { "x-file-name": encodeURIComponent(file.name).slice(-200) });
-    edited().model = found.model;
+    Object.assign(edited(), found);
+    if (found.trace) edited().model = "";
     showForm();
     refresh();
   } catch (error) {

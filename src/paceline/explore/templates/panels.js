@@ -59,7 +59,8 @@ const timeline = (found) => {
   const drawing = make("div", { class: "drawing" });
   drawing.innerHTML = narrow.matches ? found.narrow : found.wide;
   const saved = make("button", { type: "button", onclick: () => save("step.trace.json", "application/json", found.trace) }, "Save trace");
-  return [drawing, make("p", { class: "caption" }, "Open the saved trace in Perfetto or chrome://tracing. ", saved)];
+  const shown = make("button", { type: "button", onclick: () => perfetto(byId("title").textContent, found.trace) }, "Open in Perfetto (ui.perfetto.dev)");
+  return [drawing, make("p", { class: "caption" }, "The step as a Chrome trace. Perfetto is an external site that reads it in your browser. ", saved, " ", shown)];
 };
 const open = async (details) => {
   const [name, box] = [details.dataset.panel, details.querySelector(".panel")];
