@@ -172,3 +172,40 @@ def test_steps_that_follow_each_other_are_no_warm_up(rho):
             noise[step] = rho * noise[step - 1] + random.normal(0, 0.03)
         flat += steady_state(np.exp(noise).tolist()).kind is Steadiness.FLAT
     assert flat / 300 >= 0.95
+
+
+WARM_UPS = {
+    "one slow step": lambda k: np.where(k < 1, 40.0, 1.0),
+    "slower level": lambda k: np.where(k < 5, 3.0, 1.0),
+    "two levels": lambda k: np.where(k < 3, 8.0, np.where(k < 10, 1.4, 1.0)),
+    "compilation that decays": lambda k: 1.0 + 19.0 * np.exp(-k / 2),
+    "caches": lambda k: 1.0 + 1.7 * np.exp(-k / 5),
+    "allocator": lambda k: 1.0 + 0.3 * np.exp(-k / 12),
+    "linear ramp": lambda k: 1.0 + 0.5 * np.clip(1.0 - k / 10, 0.0, None),
+    "clock that falls": lambda k: 1.0 - 0.12 * np.exp(-k / 8),
+}
+
+
+@pytest.mark.parametrize("shape", WARM_UPS)
+def test_means_after_a_warm_up_are_steady_or_withheld(shape):
+    """20 to 200 steps: within 5 % of the steady mean, or reported as unstable."""
+    random = np.random.default_rng(15)
+    wrong, rounds = 0, 400
+    for _ in range(rounds):
+        steps = np.arange(int(random.integers(20, 201)))
+        noise = random.normal(0.0, random.choice([0.01, 0.03]), steps.size)
+        seconds = WARM_UPS[shape](steps) * np.exp(noise)
+        state = steady_state(seconds.tolist())
+        kept = seconds[state.warmup_steps :].mean()
+        wrong += state.kind is not Steadiness.UNSTABLE and abs(kept - 1.0) > 0.05
+    assert wrong / rounds <= 0.03
+
+
+def test_a_step_time_that_keeps_growing_is_unstable():
+    random = np.random.default_rng(16)
+    found = 0
+    for _ in range(300):
+        steps = np.arange(int(random.integers(20, 201)))
+        seconds = (1.0 + 0.02 * steps) * np.exp(random.normal(0.0, 0.03, steps.size))
+        found += steady_state(seconds.tolist()).kind is Steadiness.UNSTABLE
+    assert found / 300 >= 0.97

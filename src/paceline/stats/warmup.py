@@ -1,9 +1,11 @@
-"""End of warm-up: change points in the logarithms of step times, by optimal partitioning.
+"""End of warm-up: change points in the logarithms of step times, then gradual decay.
 
 The segmentation minimises squared deviations from segment means plus a penalty per change point
 (Jackson et al. 2005, "An algorithm for optimal partitioning of data on an interval"). Steps before
-the last level are warm-up. A launch without a steady level is unstable, and its mean has no
-meaning.
+the last level are warm-up. Caches, allocators, compilers and clocks approach their level
+gradually, so an exponential approach is fitted to the last level as well: the steps before its
+distance to the limit is negligible are warm-up too. A launch without a steady level is unstable,
+and its mean has no meaning.
 """
 
 import math
@@ -15,7 +17,8 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from paceline.stats.step_statistics import autocorrelation
+from paceline.stats.gradual_approach import gradual_approach
+from paceline.stats.step_noise import change_penalty, noise, steady_noise
 
 FEWEST_STEPS = 8
 """Launches with fewer steps are not checked."""
@@ -31,11 +34,6 @@ STEADY_PART = 1 / 3
 
 MOST_STEPS = 2000
 """More steps are averaged in groups of neighbours: run time is quadratic in their number."""
-
-_PENALTY = 4.0
-_NORMAL_MAD = 1.4826
-_FINEST = 1e-3
-_LARGEST_CORRELATION = 0.9
 
 
 class Steadiness(StrEnum):
@@ -71,11 +69,14 @@ def steady_state(seconds: Sequence[float]) -> SteadyState:
     logs = np.log(np.asarray(seconds, dtype=float))
     segments = _long_segments(change_points(logs), logs)
     start, level = segments[-1]
-    tolerance = max(SAME_LEVEL, _noise(logs[start:])[0])
+    tolerance = max(SAME_LEVEL, noise(logs[start:])[0])
     for begin, own in reversed(segments[:-1]):
         if abs(own - level) > tolerance:
             break
         start = begin
+    gradual = gradual_approach(logs, [begin for begin, _ in segments])
+    if gradual is not None:
+        start, level = gradual
     first = float(seconds[0] / statistics.median(seconds[start:]))
     if len(seconds) - start < STEADY_PART * len(seconds):
         return SteadyState(start, Steadiness.UNSTABLE, first)
@@ -90,8 +91,7 @@ def change_points(values: npt.NDArray[np.float64]) -> list[int]:
     count = values.size
     sums = np.concatenate([[0.0], np.cumsum(values)])
     squares = np.concatenate([[0.0], np.cumsum(values**2)])
-    # Of the form of the Schwarz criterion, variance x log n; long-run, since steps are correlated
-    penalty = _PENALTY * _noise(values)[1] ** 2 * math.log(count)
+    penalty = change_penalty(steady_noise(values)[1], count)
     best = np.zeros(count + 1)
     best[0] = -penalty
     came_from = np.zeros(count + 1, dtype=int)
@@ -113,26 +113,6 @@ def _group_means(seconds: Sequence[float], width: int) -> list[float]:
     """Means of groups of ``width`` neighbours; the last group may be smaller."""
     parts = (seconds[begin : begin + width] for begin in range(0, len(seconds), width))
     return [math.fsum(part) / len(part) for part in parts]
-
-
-def _noise(values: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """Standard deviation of steps about their level, and long-run standard deviation.
-
-    The two differ if consecutive steps are correlated. Both are estimated from differences of
-    neighbours, clipped, which changes of level hardly affect. In a first-order autoregression with
-    correlation r, differences have the variance 2 s^2 (1 - r) and the correlation -(1 - r) / 2.
-    The minimum is 0.001, the resolution of clocks.
-    """
-    if values.size < 3:
-        return _FINEST, _FINEST
-    differences = np.diff(values)
-    apart = _NORMAL_MAD * float(np.median(np.abs(differences)))
-    cut = np.clip(differences, -3.0 * apart, 3.0 * apart)
-    correlation = 1.0 + 2.0 * autocorrelation(cut.tolist(), 1)
-    correlation = min(_LARGEST_CORRELATION, max(0.0, correlation))
-    single = apart / math.sqrt(2.0 * (1.0 - correlation))
-    long_run = single * math.sqrt((1.0 + correlation) / (1.0 - correlation))
-    return max(_FINEST, single), max(_FINEST, long_run)
 
 
 def _long_segments(
