@@ -61,6 +61,7 @@ def test_one_campaign_each_has_a_warning_and_no_detectable_change():
     assert "detectable" not in str(changes_table([change])).lower()
     (warning,) = campaign_warnings([change])
     assert "cannot be distinguished from a different day" in warning
+    assert "reported as different in 37 % of cases" in warning
     assert changes_json([change])[0]["verdict"] == change.verdict
 
 
@@ -82,19 +83,19 @@ def test_the_detectable_change_is_detected_in_eight_of_ten_cases(earlier):
     assert 0.72 <= np.mean(seen) <= 0.92
 
 
-def test_variance_between_sessions_counts_as_noise():
+def test_variance_between_campaigns_counts_as_noise():
     base, new = study("a", noisy(1.0, 5, 1, 0.002)), study("b", noisy(1.03, 5, 2, 0.002))
     (alone,) = time_changes(base, new)
     assert alone.is_regression
-    sessions = [1.0, 1.04, 0.97, 1.02, 1.05]
+    earlier = [1.0, 1.04, 0.97, 1.02, 1.05]
     history = [
         launch
-        for number, mean in enumerate(sessions)
+        for number, mean in enumerate(earlier)
         for launch in study(f"h{number}", noisy(mean, 4, number, 0.002))
     ]
     (informed,) = time_changes(base, new, history)
-    assert informed.test == "Welch with sessions"
-    assert informed.sessions == 5
+    assert informed.test == "Welch with campaigns"
+    assert informed.campaigns == 5
     assert not informed.is_regression
 
 

@@ -10,7 +10,8 @@ from scipy import stats
 
 from paceline.stats.anova import check_residuals, spearman_p_value
 from paceline.stats.distributions import f_upper_tail
-from paceline.stats.pairs import mann_whitney, mean_difference, smallest_detectable, welch
+from paceline.stats.pairs import mann_whitney, mean_difference, welch
+from paceline.stats.power import campaign_false_positives, detectable_change
 
 
 @given(st.floats(0.001, 100.0), st.integers(1, 40), st.integers(1, 200))
@@ -25,7 +26,8 @@ def test_two_groups_as_by_scipy(first, second):
     random = np.random.default_rng(first)
     a, b = random.lognormal(0.1, 0.2, first), random.lognormal(0, 0.1, second)
     ours = welch(a, b)
-    theirs = stats.ttest_ind(np.log(a), np.log(b), equal_var=False)
+    scaled = [np.log(one.mean()) + one / one.mean() - 1.0 for one in (a, b)]
+    theirs = stats.ttest_ind(*scaled, equal_var=False)
     assert ours.p_value == pytest.approx(theirs.pvalue, rel=1e-9)
     interval = theirs.confidence_interval()
     assert np.log(ours.ratio_interval()) == pytest.approx([interval.low, interval.high], rel=1e-8)
@@ -67,8 +69,8 @@ def test_no_loss_of_accuracy_is_a_statement_of_its_own():
     assert mean_difference(fast, exact).tost_p_value(0.01) == pytest.approx(max(both_sides))
 
 
-def test_the_smallest_change_that_would_be_seen_is_seen_eight_times_in_ten():
-    change = smallest_detectable(6, 6, 0.03)
+def test_the_detectable_change_is_detected_in_eight_of_ten_cases():
+    change = detectable_change(6, 6, 0.03)
     random = np.random.default_rng(5)
     seen = sum(
         welch(
@@ -78,7 +80,20 @@ def test_the_smallest_change_that_would_be_seen_is_seen_eight_times_in_ten():
         for _ in range(2000)
     )
     assert 0.76 <= seen / 2000 <= 0.84
-    assert math.isnan(smallest_detectable(1, 1, 0.1))
+    assert math.isnan(detectable_change(1, 1, 0.1))
+
+
+@pytest.mark.parametrize(("launches", "ratio"), [(3, 1.0), (10, 1.0), (20, 0.5)])
+def test_false_positives_between_campaigns_as_simulated(launches, ratio):
+    random = np.random.default_rng(launches)
+    false = 0
+    for _ in range(2000):
+        days = [random.normal(day, 0.02, launches) for day in random.normal(0, 0.02 * ratio, 2)]
+        false += stats.ttest_ind(*days).pvalue < 0.05
+    assert campaign_false_positives(launches, launches, ratio) == pytest.approx(
+        false / 2000, abs=0.03
+    )
+    assert campaign_false_positives(launches, launches, 0.0) == pytest.approx(0.05)
 
 
 def test_residuals_show_drift_and_unequal_variance():

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from paceline.analysis.configurations import LaunchGroup
-from paceline.analysis.launch_statistics import throughput
+from paceline.analysis.launch_statistics import mean_step_seconds
 from paceline.errors import InputError
 from paceline.stats.distributions import SIGNIFICANCE
 from paceline.stats.pairs import holm, log_differences
@@ -70,9 +70,12 @@ def rank(named: Sequence[tuple[str, LaunchGroup]]) -> Ranking:
     if len({name for name, _ in named}) != len(named):
         raise InputError("two configurations of a ranking have the same name")
     ordered = sorted(named, key=lambda one: -one[1].throughput.mean)
-    values = [[throughput(launch) for launch in group.launches] for _, group in ordered]
+    values = [
+        [mean_step_seconds(launch) / launch.samples_per_step for launch in group.launches]
+        for _, group in ordered
+    ]
     pairs = itertools.combinations([name for name, _ in ordered], 2)
-    differences = log_differences(values)
+    differences = [one.inverse for one in log_differences(values)]
     corrected = holm([one.p_value for one in differences])
     means = {name: group.throughput.mean for name, group in ordered}
     tests = tuple(

@@ -9,14 +9,16 @@ from paceline.analysis.configurations import JobKey, LaunchGroup, configuration,
 from paceline.analysis.launch_statistics import mean_step_seconds
 from paceline.errors import InputError
 from paceline.stats.distributions import SIGNIFICANCE
+from paceline.stats.estimate import pooled_variation
 from paceline.stats.normality import check_log_normality
 from paceline.stats.pairs import LogDifference, holm, mann_whitney, welch
+from paceline.stats.power import detectable_between_campaigns
 from paceline.store import Launch
 
-FEWEST_SESSIONS = 3
-"""Minimum number of earlier studies of a configuration for the variance between sessions."""
+FEWEST_CAMPAIGNS = 3
+"""Minimum number of earlier studies of a configuration for the variance between campaigns."""
 
-WITH_SESSIONS = "Welch with sessions"
+WITH_CAMPAIGNS = "Welch with campaigns"
 
 
 @dataclass(frozen=True)
@@ -25,9 +27,9 @@ class TimeChange:
 
     ``ratio`` is new over base with its 95 % interval. ``test`` names the test of ``p_value``;
     ``corrected_p`` is Holm's over all configurations. ``detectable`` is the relative detectable
-    change (power 80 %); NaN if the variance between sessions (days, boots, allocations) is
-    unknown. ``same_p`` is the p-value of equivalence within ``threshold``. ``sessions`` is the
-    number of earlier studies behind that variance.
+    change (power 80 %, simulated); NaN if the variance between campaigns (days, boots,
+    allocations) is unknown. ``same_p`` is the p-value of equivalence within ``threshold``.
+    ``campaigns`` is the number of earlier studies behind that variance.
     """
 
     configuration: str
@@ -42,7 +44,7 @@ class TimeChange:
     detectable: float
     threshold: float
     test: str
-    sessions: int
+    campaigns: int
 
     @property
     def verdict(self) -> str:
@@ -72,7 +74,7 @@ def time_changes(
     """Compare every configuration that both studies measured; an error if there is none.
 
     ``history`` are launches of other studies: if three or more measured a configuration, the
-    variance between sessions counts as noise too.
+    variance between campaigns counts as noise too.
     """
     before, after = _by_configuration(base), _by_configuration(new)
     shared = [key for key in before if key in after]
@@ -81,14 +83,32 @@ def time_changes(
             "the two studies have no configuration in common",
             "compare their settings with 'paceline compare BASE NEW'",
         )
-    sessions = _sessions(history)
-    parts = [(before[key], after[key], sessions.get(key, ())) for key in shared]
-    tests = [_test(*part) for part in parts]
+    campaigns = _campaigns(history)
+    parts = [_Part(before[key], after[key], campaigns.get(key, ())) for key in shared]
+    tests = [_test(part) for part in parts]
     corrected = holm([p for _, p, _ in tests])
     return [
         _change(part, test, own, threshold)
         for part, test, own in zip(parts, tests, corrected, strict=True)
     ]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One configuration: base, new, and the groups of earlier studies."""
+
+    base: LaunchGroup
+    new: LaunchGroup
+    earlier: Sequence[LaunchGroup]
+
+    @property
+    def has_history(self) -> bool:
+        return len(self.earlier) >= FEWEST_CAMPAIGNS
+
+    @property
+    def variance(self) -> float:
+        """Sample variance of the logarithmic means of earlier studies."""
+        return statistics.variance(math.log(one.step.mean) for one in self.earlier)
 
 
 def _by_configuration(launches: Sequence[Launch]) -> dict[object, LaunchGroup]:
@@ -101,15 +121,15 @@ def _key(launch: Launch) -> tuple[object, ...]:
     return job._replace(machine=""), *others
 
 
-def _sessions(history: Sequence[Launch]) -> Mapping[object, Sequence[float]]:
-    """Logarithm of the mean step time of each earlier study, by configuration."""
+def _campaigns(history: Sequence[Launch]) -> Mapping[object, Sequence[LaunchGroup]]:
+    """Groups of each earlier study, by configuration."""
     by_study: dict[str, list[Launch]] = {}
     for launch in history:
         by_study.setdefault(launch.study, []).append(launch)
-    found: dict[object, list[float]] = {}
+    found: dict[object, list[LaunchGroup]] = {}
     for launches in by_study.values():
         for group in grouped(launches):
-            found.setdefault(_key(group.first), []).append(math.log(group.step.mean))
+            found.setdefault(_key(group.first), []).append(group)
     return found
 
 
@@ -117,50 +137,51 @@ def _seconds(group: LaunchGroup) -> list[float]:
     return [mean_step_seconds(launch) for launch in group.launches]
 
 
-def _test(
-    base: LaunchGroup, new: LaunchGroup, sessions: Sequence[float]
-) -> tuple[LogDifference, float, str]:
-    first, second = _seconds(base), _seconds(new)
+def _test(part: _Part) -> tuple[LogDifference, float, str]:
+    first, second = _seconds(part.base), _seconds(part.new)
     found = welch(second, first)
     if math.isnan(found.error):
         return found, math.nan, "none"
-    if len(sessions) >= FEWEST_SESSIONS:
-        # Base and new are one session each, so their difference has twice this variance.
-        between = statistics.variance(sessions)
-        # The smaller number of degrees of freedom dominates if sessions vary more than launches.
-        degrees = min(found.degrees, len(sessions) - 1)
-        found = LogDifference(
-            found.difference, math.hypot(found.error, (2 * between) ** 0.5), degrees
-        )
-        return found, found.p_value, WITH_SESSIONS
+    if part.has_history:
+        # Base and new are one campaign each, so their difference has twice this variance. The
+        # smaller number of degrees of freedom dominates if campaigns vary more than launches.
+        error = math.hypot(found.error, (2 * part.variance) ** 0.5)
+        degrees = min(found.degrees, len(part.earlier) - 1)
+        found = LogDifference(found.difference, error, degrees)
+        return found, found.p_value, WITH_CAMPAIGNS
     if "doubtful" in (check_log_normality(first), check_log_normality(second)):
         return found, mann_whitney(first, second), "Mann-Whitney"
     return found, found.p_value, "Welch"
 
 
+def _detectable(part: _Part) -> float:
+    """Detectable change between two campaigns; NaN without a history or with single launches."""
+    sizes = len(part.base.launches), len(part.new.launches)
+    if not part.has_history or min(sizes) < 2:
+        return math.nan
+    spread = pooled_variation([_seconds(part.base), _seconds(part.new)])
+    noise = spread**2 * statistics.fmean(1.0 / len(one.launches) for one in part.earlier)
+    return detectable_between_campaigns(sizes, spread, len(part.earlier), part.variance, noise)
+
+
 def _change(
-    part: tuple[LaunchGroup, LaunchGroup, Sequence[float]],
-    test: tuple[LogDifference, float, str],
-    corrected: float,
-    threshold: float,
+    part: _Part, test: tuple[LogDifference, float, str], corrected: float, threshold: float
 ) -> TimeChange:
-    base, new, sessions = part
     found, p_value, name = test
-    ratio = new.step.mean / base.step.mean
-    with_sessions = name == WITH_SESSIONS
+    ratio = part.new.step.mean / part.base.step.mean
     return TimeChange(
-        new.description,
-        base,
-        new,
+        part.new.description,
+        part.base,
+        part.new,
         ratio if math.isnan(found.difference) else found.ratio,
         *found.ratio_interval(),
         p_value,
         corrected,
         found.equivalence_p_value(threshold),
-        found.detectable if with_sessions else math.nan,
+        _detectable(part),
         threshold,
         name,
-        len(sessions) if with_sessions else 0,
+        len(part.earlier) if part.has_history else 0,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from paceline.analysis.regression import TimeChange
 from paceline.render.number_format import Ranged
 from paceline.render.table import Column, Table
+from paceline.stats.power import campaign_false_positives
 
 
 def changes_table(changes: Sequence[TimeChange]) -> Table:
@@ -31,14 +32,18 @@ def changes_table(changes: Sequence[TimeChange]) -> Table:
 
 def campaign_warnings(changes: Sequence[TimeChange]) -> list[str]:
     """Warning if configurations were compared with one campaign each."""
-    alone = [one for one in changes if one.sessions == 0 and not math.isnan(one.p_value)]
+    alone = [one for one in changes if one.campaigns == 0 and not math.isnan(one.p_value)]
     if not alone:
         return []
     which = "" if len(alone) == len(changes) else f" ({len(alone)} of {len(changes)})"
+    rate = max(
+        campaign_false_positives(len(one.base.launches), len(one.new.launches)) for one in alone
+    )
     return [
         f"warning: one campaign each{which}: a regression cannot be distinguished from a different "
-        "day, boot or allocation; with 3 or more other studies of the same configuration in the "
-        "store, their variance counts as noise"
+        "day, boot or allocation. If campaigns vary as much as launches, equal campaigns are "
+        f"reported as different in {100 * rate:.0f} % of cases. With 3 or more other studies of "
+        "the same configuration in the store, their variance counts as noise"
     ]
 
 
@@ -50,7 +55,7 @@ def _note(changes: Sequence[TimeChange], known: bool) -> str:
     return (
         f"Step time with 95 % intervals over launches (base and new: {launches}). p: {tests}, "
         "corrected for multiple comparisons (Holm). "
-        f"{'Detectable change: found with 80 % power. ' * known}Same: within "
+        f"{'Detectable change: found with 80 % power (simulated). ' * known}Same: within "
         f"{100 * changes[0].threshold:g} % by two one-sided tests (TOST)."
     )
 
@@ -71,7 +76,7 @@ def changes_json(changes: Sequence[TimeChange]) -> list[dict[str, Any]]:
             "corrected_p_value": one.corrected_p,
             "same_p_value": one.same_p,
             "detectable_change": one.detectable,
-            "sessions": one.sessions,
+            "campaigns": one.campaigns,
             "verdict": one.verdict,
         }
         for one in changes

@@ -82,3 +82,12 @@ def student_t(degrees_of_freedom: float, confidence: float = CONFIDENCE) -> floa
 def variation(values: Sequence[float]) -> float:
     """Coefficient of variation; 0 for fewer than two values."""
     return statistics.stdev(values) / statistics.fmean(values) if len(values) > 1 else 0.0
+
+
+def pooled_variation(groups: Sequence[Sequence[float]]) -> float:
+    """Coefficient of variation of several groups; NaN if no group has two values."""
+    freedom = sum(max(0, len(group) - 1) for group in groups)
+    if freedom == 0:
+        return math.nan
+    squares = math.fsum(variation(group) ** 2 * (len(group) - 1) for group in groups)
+    return math.sqrt(squares / freedom)

@@ -1,10 +1,14 @@
 """Comparisons of groups of launches: ratios, their intervals, and equivalence.
 
+Arithmetic means of seconds are compared, the means that tables show; their ratio has the
+logarithm of `LogDifference`, with a standard error by the delta method. Means of logarithms would
+differ between groups of equal mean and unequal spread.
+
 A few launches give a poor estimate of their variance. All groups ran on one machine, so their
-pooled variance is used, or the variance of the group itself if that is larger. With this choice
-equal groups are rarely reported as different even if one is much noisier, and three launches each
-suffice to detect a factor of two, which Welch's test, without pooling, mostly misses. Logarithms
-are compared because noise is proportional to time.
+pooled coefficient of variation is used, or that of the group itself if it is larger, with its own
+degrees of freedom if it is significantly larger (F test). With this choice equal groups are rarely
+reported as different even if one is much noisier, and three launches each suffice to detect a
+factor of two, which Welch's test, without pooling, mostly misses.
 """
 
 import itertools
@@ -12,17 +16,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from paceline.stats.distributions import lower_tail
+from paceline.stats.distributions import SIGNIFICANCE, f_upper_tail, lower_tail
 from paceline.stats.estimate import student_t
 
 Groups = Sequence[Sequence[float]]
-NORMAL_80 = 0.8416
-"""The 80 % quantile of the normal distribution."""
 
 
 @dataclass(frozen=True)
 class LogDifference:
-    """Difference of the mean logarithms of two groups, standard error, degrees of freedom.
+    """Logarithm of the ratio of two means, its standard error, degrees of freedom.
 
     NaN if a group has fewer than two values.
     """
@@ -37,25 +39,17 @@ class LogDifference:
         return math.exp(self.difference)
 
     @property
+    def inverse(self) -> "LogDifference":
+        """Second over first: the ratio of rates, if this is the ratio of seconds."""
+        return LogDifference(-self.difference, self.error, self.degrees)
+
+    @property
     def p_value(self) -> float:
         if math.isnan(self.error):
             return math.nan
         if self.error == 0.0:
             return 1.0 if self.difference == 0.0 else 0.0
         return 2.0 * lower_tail(-abs(self.difference) / self.error, self.degrees)
-
-    @property
-    def detectable(self) -> float:
-        """Detectable change: the relative change that this test finds with a power of 80 %.
-
-        The standard error is an estimate and, with few degrees of freedom, more often too small
-        than too large. It is divided by the ratio of its median to the true value
-        (Wilson-Hilferty).
-        """
-        if math.isnan(self.error):
-            return math.nan
-        median = (1 - 2 / (9 * self.degrees)) ** 1.5
-        return math.expm1(_power_shift(self.degrees) * self.error / median)
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Interval of the difference; NaN without a standard error."""
@@ -90,35 +84,61 @@ class LogDifference:
         return lower_tail((abs(self.difference) - bound) / self.error, self.degrees)
 
 
-def _power_shift(degrees: float) -> float:
-    """True difference, in standard errors, that a t test finds with a power of 80 %.
-
-    Approximation of the noncentral t distribution by Johnson and Welch (1940).
-    """
-    critical = student_t(degrees)
-    return critical * (1 - 0.25 / degrees) + NORMAL_80 * math.sqrt(1 + critical**2 / (2 * degrees))
-
-
 def log_differences(groups: Groups) -> list[LogDifference]:
-    """Difference of every pair of groups of positive numbers, with the variance as above."""
-    logs = [[math.log(value) for value in group] for group in groups]
-    squares = [_sum_of_squares(group) for group in logs]
-    degrees = sum(max(0, len(group) - 1) for group in groups)
-    pooled = math.fsum(squares) / degrees if degrees else math.nan
-    sides = [
-        _mean_and_share(group, square, pooled) for group, square in zip(logs, squares, strict=True)
-    ]
-    return [
-        LogDifference(mean_a - mean_b, math.sqrt(share_a + share_b), degrees)
-        for (mean_a, share_a), (mean_b, share_b) in itertools.combinations(sides, 2)
-    ]
+    """Ratio of means of every pair of groups of positive numbers, with the variance as above."""
+    squares = [_sum_of_squares(_over_mean(group)) for group in groups]
+    freedom = [max(0, len(group) - 1) for group in groups]
+    degrees, total = sum(freedom), math.fsum(squares)
+    sides = []
+    for group, own, free in zip(groups, squares, freedom, strict=True):
+        if free == 0:
+            sides.append(_Side(math.nan, math.nan, degrees, pooled=True))
+            continue
+        wider = _is_wider(own, free, total - own, degrees - free, SIGNIFICANCE / len(groups))
+        share = max(own / free, total / degrees) / len(group)
+        log_mean = math.log(math.fsum(group) / len(group))
+        sides.append(_Side(log_mean, share, free if wider else degrees, pooled=not wider))
+    return [_difference(a, b) for a, b in itertools.combinations(sides, 2)]
+
+
+@dataclass(frozen=True)
+class _Side:
+    """Logarithm of a mean, its squared standard error and its degrees of freedom."""
+
+    log_mean: float
+    share: float
+    degrees: int
+    pooled: bool
+
+
+def _is_wider(own: float, free: int, others: float, other_free: int, level: float) -> bool:
+    """Whether a sum of squares is significantly larger than that of the other groups (F test)."""
+    if other_free == 0 or others == 0.0:
+        return False
+    return f_upper_tail(own / free * other_free / others, free, other_free) < level
+
+
+def _difference(a: _Side, b: _Side) -> LogDifference:
+    """Difference of two sides; degrees of freedom by Welch and Satterthwaite unless pooled."""
+    error = math.sqrt(a.share + b.share)
+    if (a.pooled and b.pooled) or error == 0.0:
+        return LogDifference(a.log_mean - b.log_mean, error, a.degrees)
+    parts = math.fsum(one.share**2 / one.degrees for one in (a, b))
+    return LogDifference(a.log_mean - b.log_mean, error, error**4 / parts)
 
 
 def welch(first: Sequence[float], second: Sequence[float]) -> LogDifference:
-    """Welch's test of two groups of positive numbers with unequal variances, on logarithms."""
-    return mean_difference(
-        [math.log(value) for value in first], [math.log(value) for value in second]
-    )
+    """Welch's test of the ratio of means of two groups of positive numbers, unequal variances."""
+    logs = [
+        [math.log(math.fsum(group) / len(group)) + value - 1.0 for value in _over_mean(group)]
+        for group in (first, second)
+    ]
+    return mean_difference(*logs)
+
+
+def _over_mean(values: Sequence[float]) -> list[float]:
+    mean = math.fsum(values) / len(values)
+    return [value / mean for value in values]
 
 
 def mean_difference(first: Sequence[float], second: Sequence[float]) -> LogDifference:
@@ -154,18 +174,6 @@ def paired_difference(
     )
 
 
-def smallest_detectable(first: int, second: int, deviation: float) -> float:
-    """Smallest relative change that these numbers of launches detect with a power of 80 %.
-
-    ``deviation`` is that of the logarithms of launches. Degrees of freedom as in the pooled test.
-    """
-    degrees = first + second - 2
-    if degrees < 1:
-        return math.nan
-    error = deviation * math.sqrt(1.0 / first + 1.0 / second)
-    return math.expm1((student_t(degrees) + student_t(degrees, 0.6)) * error)
-
-
 def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's step-down correction of p-values; NaN stays NaN and is not counted."""
     known = sorted((p, index) for index, p in enumerate(p_values) if not math.isnan(p))
@@ -175,14 +183,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
         reached = max(reached, min(1.0, p * (len(known) - number)))
         corrected[index] = reached
     return corrected
-
-
-def _mean_and_share(values: Sequence[float], squares: float, pooled: float) -> tuple[float, float]:
-    """Mean, and its squared standard error by the larger of own and pooled variance."""
-    count = len(values)
-    if count < 2:
-        return math.nan, math.nan
-    return math.fsum(values) / count, max(squares / (count - 1), pooled) / count
 
 
 def _sum_of_squares(values: Sequence[float]) -> float:

@@ -1,7 +1,6 @@
 """A/A test: the false-positive rate of comparisons of one job with itself on this machine."""
 
 import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -13,7 +12,8 @@ from paceline.errors import InputError
 from paceline.render.result import PublicResult
 from paceline.render.table import Table
 from paceline.stats.distributions import SIGNIFICANCE
-from paceline.stats.pairs import smallest_detectable
+from paceline.stats.estimate import pooled_variation
+from paceline.stats.power import detectable_change
 from paceline.store import Launch, Status
 from paceline.units import plural
 
@@ -59,8 +59,8 @@ class NoiseTest(PublicResult):
             count = plural(len(self.halves.base.launches), "launch")
             parts.append(
                 f"Detectable change with {count} per group, interleaved: "
-                f"{100 * self.halves.detectable:.3g} % (power 0.8). It is larger between studies "
-                "of different days."
+                f"{100 * self.halves.detectable:.3g} % (power 0.8). It is larger between campaigns "
+                "(days, boots, allocations)."
             )
         return parts
 
@@ -83,10 +83,9 @@ def noise_of(study: str, launches: Sequence[Launch]) -> NoiseTest:
         raise InputError("fewer than two launches finished", "see why with 'paceline study show'")
     (halves,) = time_changes(finished[::2], finished[1::2])
     seconds = [mean_step_seconds(one) for one in finished]
-    logs = [[math.log(one) for one in half] for half in (seconds[::2], seconds[1::2])]
-    variances = [statistics.variance(half) for half in logs if len(half) > 1]
-    spread = math.sqrt(statistics.fmean(variances)) if variances else math.nan
-    # The halves are interleaved: their difference contains no variance between sessions.
-    halves = replace(halves, detectable=smallest_detectable(len(logs[0]), len(logs[1]), spread))
+    # The halves are interleaved: their difference contains no variance between campaigns.
+    spread = pooled_variation((seconds[::2], seconds[1::2]))
+    detectable = detectable_change(len(seconds[::2]), len(seconds[1::2]), spread)
+    halves = replace(halves, detectable=detectable)
     windows = max(0, len(seconds) - 2 * WINDOW + 1)
     return NoiseTest(study, halves, false_positive_rate(seconds, WINDOW), WINDOW, windows)
