@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from paceline.errors import InputError
+from paceline.units import read_integer
 
 Topology = tuple[int, int]
 """Nodes, and processes per node."""
@@ -25,7 +26,7 @@ def parse_topology(text: str | int) -> Topology:
     """One topology: ``2x4``, or a number of processes on one node."""
     nodes, _, processes = str(text).strip().lower().rpartition("x")
     try:
-        topology = (int(nodes) if nodes else 1, int(processes))
+        topology = (read_integer(nodes) if nodes else 1, read_integer(processes))
     except ValueError:
         raise InputError(f"invalid topology '{text}'", _EXAMPLE) from None
     if min(topology) < 1:
@@ -47,7 +48,7 @@ def parse_counts(text: str, what: str, option: str) -> list[int]:
     for part in text.split(","):
         first, dots, last = part.partition("..")
         try:
-            numbers = range(int(first), int(last if dots else first) + 1)
+            numbers = range(read_integer(first), read_integer(last if dots else first) + 1)
         except ValueError:
             raise InputError(f"'{text}' is not a number of {what}", hint) from None
         if numbers and (numbers[-1] > MOST_PROCESSES or len(counts) + len(numbers) > MOST_COUNTS):

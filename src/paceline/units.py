@@ -17,11 +17,28 @@ _SECONDS |= {"min": 60.0, "h": 3600.0, "d": 86400.0, "day": 86400.0, "days": 864
 
 _COUNT = re.compile(r"([0-9.]+(?:[eE][0-9]+)?)\s*([kKmM]?)")
 _COUNT_SCALES = {"": (1,), "k": (1000, 1024), "m": (1_000_000, 1_048_576)}
+_INTEGER = re.compile(r"\s*[-+]?[0-9]+\s*", re.ASCII)
+_PLAIN_NUMBER = re.compile(r"\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*", re.ASCII)
 LARGEST_FACTOR = 1e6
 LARGEST_INTEGER = 1e15
 """Integers up to here are exact as floats."""
 
 _DURATIONS = "200us, 5min or 30d"
+
+
+def read_integer(text: str) -> int:
+    """The integer of ASCII digits; `int` also reads ``1_000`` and other digits."""
+    if _INTEGER.fullmatch(text) is None:
+        raise ValueError(f"not an integer: {text!r:.60}")
+    return int(text)
+
+
+def read_number(text: str) -> float:
+    """The finite number of ASCII digits; `float` also reads ``1_0``, ``nan`` and other digits."""
+    number = float(text) if _PLAIN_NUMBER.fullmatch(text) else math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"not a finite number: {text!r:.60}")
+    return number
 
 
 def parse_bytes(text: str | float) -> float:
@@ -125,9 +142,10 @@ def integer_hint(text: str) -> str:
 
 def _is_number(text: object) -> bool:
     try:
-        return math.isfinite(float(str(text)))
+        read_number(str(text))
     except ValueError:
         return False
+    return True
 
 
 def format_seconds(seconds: float) -> str:

@@ -101,7 +101,7 @@ class TestReaders:
             "with Store(Path(sys.argv[1]), create=False) as store:\n"
             "    print(len(store.launches('s3')), store.count())\n"
         )
-        for folder in [tmp_path, *tmp_path.parents][:3]:
+        for folder in [tmp_path, *tmp_path.parents][:4]:
             folder.chmod(folder.stat().st_mode | 0o055)
         answer = subprocess.run(
             [sys.executable, "-c", code, str(path)], capture_output=True, text=True

@@ -14,7 +14,7 @@ import click
 from paceline import __version__
 from paceline.cli.echo import echo
 from paceline.cli.next_steps import command_named
-from paceline.cli.suggestions import explain_usage_error, warn_of_repeated
+from paceline.cli.suggestions import explain_usage_error, refuse_empty, warn_of_repeated
 from paceline.errors import PacelineError, PacelineWarning, UnknownNameError
 from paceline.interrupts import install_signal_handlers
 from paceline.naming import unknown_name
@@ -103,6 +103,7 @@ class LazyGroup(click.Group):
             raise unknown_name("command", args[0], COMMANDS, "run 'paceline --help' for a list")
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None:
+            refuse_empty(command, rest)
             warn_of_repeated(command, rest)
         return name, command, rest
 
@@ -116,6 +117,11 @@ class LazyGroup(click.Group):
                     formatter.write_dl([(f"{name:11}", COMMANDS[name]) for name in names])
 
 
+PATH_ERRORS = {
+    *(errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR),
+    *(errno.EROFS, errno.ETXTBSY, errno.ESTALE, errno.ENXIO, errno.EFBIG),
+}
+"""Errors of a path that the user chose, for files that are used without `user_files`."""
 LONGEST_NAME = 200
 """Characters of a file name in an error message."""
 _OBJECTS_BETWEEN_COLLECTIONS = 200_000
@@ -171,7 +177,7 @@ def main() -> None:
             os._exit(end.code if isinstance(end.code, int) else 1)
         raise
     except OSError as error:
-        if error.errno in (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG) and error.filename:
+        if error.errno in PATH_ERRORS and error.filename:
             name = os.fsdecode(error.filename)
             shown = name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..."
             _fail((f"cannot use {shown}: {error.strerror}", "choose another file or directory"))

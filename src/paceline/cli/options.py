@@ -8,7 +8,7 @@ import click
 
 from paceline.errors import InputError
 from paceline.topology import Topology, parse_topologies
-from paceline.units import parse_seconds
+from paceline.units import parse_seconds, read_integer
 from paceline.user_files import check_store_path
 
 if TYPE_CHECKING:
@@ -21,6 +21,14 @@ class IntegerRange(click.IntRange):
     """An integer in a range, shown as ``INTEGER`` in help."""
 
     name = "integer"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The integer of ASCII digits."""
+        try:
+            number = read_integer(value) if isinstance(value, str) else value
+        except ValueError:
+            self.fail(f"{value!r:.60} is not a valid integer.", param, ctx)
+        return int(super().convert(number, param, ctx))
 
 
 def study_name(context: click.Context, parameter: click.Parameter, name: str | None) -> str | None:
@@ -63,7 +71,7 @@ store_option = click.option(
 
 seq_option = click.option(
     "--seq",
-    type=int,
+    type=IntegerRange(),
     help="Sequence length in tokens [default: the published one].",
 )
 
@@ -75,6 +83,7 @@ emit_option = click.option(
 
 seed_option = click.option(
     "--seed",
+    type=IntegerRange(),
     default=1,
     show_default=True,
     help="Seed of launch order, initial weights and data.",

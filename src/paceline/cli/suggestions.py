@@ -10,7 +10,7 @@ from click.core import ParameterSource
 from click.exceptions import NoSuchOption
 
 from paceline.cli.echo import echo
-from paceline.errors import PacelineError
+from paceline.errors import InputError, PacelineError
 from paceline.naming import nearest
 from paceline.units import integer_hint
 
@@ -61,6 +61,19 @@ def explain_usage_error(error: click.ClickException) -> tuple[str, str]:
     if unknown is not None and isinstance(context.command, click.Group):
         return message, _suggest_subcommand(unknown[1], context, context.command)
     return message, usual
+
+
+def refuse_empty(command: click.Command, arguments: Sequence[str]) -> None:
+    """Raise if an argument is empty, as from an unset shell variable."""
+    if not (isinstance(command, click.Group) or command.allow_interspersed_args):
+        return  # arguments of the user's own command
+    for index, argument in enumerate(arguments):
+        if argument == "--":
+            return
+        if not argument or re.fullmatch(r"--[a-z-]+=", argument):
+            option = argument or next(iter(arguments[index - 1 : index]), "")
+            named = f" ({option})" if option.startswith("-") else ""
+            raise InputError(f"an argument is empty{named}", "omit it, or give a value")
 
 
 def warn_of_repeated(command: click.Command, arguments: Sequence[str]) -> None:

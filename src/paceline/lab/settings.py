@@ -8,7 +8,13 @@ from typing import Any
 
 from paceline.errors import InputError
 from paceline.naming import look_up
-from paceline.units import format_seconds, parse_bandwidth, parse_seconds
+from paceline.units import (
+    format_seconds,
+    parse_bandwidth,
+    parse_seconds,
+    read_integer,
+    read_number,
+)
 
 DEFAULT_NAME = "lab"
 MOST_HOSTS = 64
@@ -135,7 +141,7 @@ def describe_link(rate: float) -> str:
 
 def _integer(value: Any) -> int:
     try:
-        return int(value)
+        return read_integer(str(value))
     except (TypeError, ValueError):
         raise InputError(
             f"--hosts must be an integer (got '{value}')", "for example --hosts 4"
@@ -144,7 +150,7 @@ def _integer(value: Any) -> int:
 
 def _number(value: Any) -> float:
     try:
-        found = float(value)
+        found = read_number(str(value))
     except (TypeError, ValueError):
         found = math.nan
     if math.isnan(found):

@@ -13,8 +13,10 @@ from typing import Any
 from paceline.errors import InputError
 from paceline.json_checks import parsed_json
 from paceline.launch.launcher import LaunchExit, LaunchRequest, RankExit, describe_exit, exit_path
+from paceline.user_files import read_text
 
 SCHEMA = "paceline/launch/1"
+LARGEST_DOCUMENT = 1_000_000_000
 PATIENCE_SECONDS = 60.0
 """Timeout of the rendezvous, before ranks start."""
 
@@ -201,7 +203,7 @@ def _wrong_size(directory: Path, status: RankStatus) -> str:
 
 def _document(path: Path) -> dict[str, Any]:
     try:
-        document = parsed_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        document = parsed_json(read_text(path, LARGEST_DOCUMENT, "file of a launch"))
+    except (InputError, ValueError):
         return {}
     return document if isinstance(document, dict) else {}

@@ -205,7 +205,7 @@ class SlurmLauncher(AgentLauncher):
 
     def _requeues(self) -> int:
         text = self.settings.options.get("requeue", "1")
-        if not text.isdigit():
+        if not (text.isascii() and text.isdigit()):
             raise InputError(f"requeue must be an integer (got '{text}')", "for example requeue=1")
         return int(text)
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from paceline.errors import InputError
+from paceline.errors import InputError, PacelineError
 from paceline.frameworks.command import RUNTIME, search_path, worker_command
 from paceline.frameworks.framework_registry import framework
-from paceline.json_checks import parsed_json
+from paceline.json_checks import is_object, is_text, parsed_json, with_fields
 from paceline.launch import Launcher, LaunchExit, LaunchRequest
 from paceline.launch.file_transfer import WORKERS, copy_folder, relocate_arguments
 from paceline.launch.launch_files import collected_exit
@@ -30,9 +30,16 @@ from paceline.measurement.study_design import Design
 from paceline.measurement.warmup_detection import with_found_warmup
 from paceline.store import Launch, Store
 from paceline.store.launch import new_launch_id
+from paceline.user_files import read_text
 
 SCHEMA = "paceline/prepared/1"
 FILE = "study.json"
+LARGEST_BYTES = 1_000_000_000
+"""Limit of `FILE`: 100,000 launches of jobs with graphs of 0.2 MB take less."""
+
+_is_prepared = with_fields(
+    {"schema": lambda value: value == SCHEMA, "study": is_text, "design": is_object}
+)
 
 
 def prepare_study(
@@ -137,15 +144,15 @@ def _copied_workers(folders: list[Path], directory: Path) -> dict[str, str]:
 
 def _read(directory: Path) -> tuple[str, Design]:
     try:
-        document: Any = parsed_json((directory / FILE).read_text(encoding="utf-8"))
-        if document["schema"] != SCHEMA:
-            raise ValueError(f"schema {document['schema']}")
-        return str(document["study"]), Design.from_json(document["design"])
-    except (OSError, ValueError, LookupError, TypeError) as error:
+        document = parsed_json(read_text(directory / FILE, LARGEST_BYTES, "prepared study"))
+        if not _is_prepared(document):
+            raise InputError(f"{FILE} is damaged or of another version")
+        return document["study"], Design.from_json(document["design"])
+    except (PacelineError, ValueError) as error:
         raise InputError(
             f"{directory} is not a prepared study: {error}",
             "prepare one with 'paceline measure --dry-run DIRECTORY'",
-        ) from error
+        ) from None
 
 
 def _record(

@@ -6,12 +6,14 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from paceline.errors import InputError
 from paceline.json_checks import parsed_json
 from paceline.measurement.event_schema import is_valid_event
 from paceline.step import Origin, Phase, Step, Task
 from paceline.step.breakdown import merge
 from paceline.step.step_profile import StepProfile, profile_steps
 from paceline.store import LayerTiming, RankSteps
+from paceline.user_files import opened
 
 Event = dict[str, Any]
 
@@ -19,8 +21,9 @@ Event = dict[str, Any]
 def read_events(path: Path) -> list[Event]:
     """Valid events of a file; lines that are truncated by a kill or invalid are skipped."""
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
+        with opened(path) as file:
+            lines = file.read().decode(errors="replace").splitlines()
+    except (InputError, OSError):
         return []
     events = []
     for line in lines:

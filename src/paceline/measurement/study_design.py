@@ -10,6 +10,7 @@ from typing import Any
 from paceline.errors import InputError
 from paceline.measurement.job import Job, Optimiser
 from paceline.stats.stopping import StoppingRule
+from paceline.store.rows import is_design, is_job
 
 MOST_LAUNCHES = 100_000
 
@@ -89,6 +90,10 @@ class Design:
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> "Design":
         """Read a design written by `to_json` of this or an earlier version."""
+        if not is_design(document) or not all(
+            index < len(document["jobs"]) for index in document["order"]
+        ):
+            raise InputError("the design of the study is damaged", "measure the study again")
         stopping = document.get("stopping")
         return cls(
             tuple(map(job_from_json, document["jobs"])),
@@ -110,6 +115,8 @@ _JOB_FIELDS = frozenset(field.name for field in fields(Job))
 
 def job_from_json(document: dict[str, Any]) -> Job:
     """Read the job of a design or a launch; other recorded fields are ignored."""
+    if not is_job(document):
+        raise InputError("the recorded job is damaged", "measure its study again")
     known = {key: value for key, value in document.items() if key in _JOB_FIELDS}
     known |= {key: tuple(known[key]) for key in _LISTS if key in known}
     return Job(**{**known, "optimiser": Optimiser(**known.get("optimiser", {}))})

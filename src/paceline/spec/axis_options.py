@@ -28,7 +28,9 @@ def parse_axis(text: str) -> tuple[str, list[float]]:
     low, high = _number(name, first), _number(name, last)
     if low >= high:
         raise InputError(f"axis '{text}' does not increase", example)
-    if colon and not (count_text.isdecimal() and 2 <= int(count_text[:9]) <= MOST_POINTS):
+    if colon and not (
+        count_text.isascii() and count_text.isdecimal() and 2 <= int(count_text[:9]) <= MOST_POINTS
+    ):
         raise InputError(
             f"the number of points must be from 2 to {MOST_POINTS:,} (got '{count_text}')", example
         )
@@ -37,7 +39,10 @@ def parse_axis(text: str) -> tuple[str, list[float]]:
 
 def _number(name: str, text: str) -> float:
     if name in _COUNTS:
-        if not text.strip().isdecimal() or not 1 <= int(text[:12]) <= MOST_PROCESSES:
+        if (
+            not (text.isascii() and text.strip().isdecimal())
+            or not 1 <= int(text[:12]) <= MOST_PROCESSES
+        ):
             raise InputError(
                 f"{name} must be an integer from 1 to {MOST_PROCESSES:,} (got '{text}')",
                 f"use e.g. {name}=2..64",

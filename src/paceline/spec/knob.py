@@ -17,7 +17,7 @@ from typing import Annotated, Any, ForwardRef, Union, get_args, get_origin
 from paceline.errors import InputError
 from paceline.naming import did_you_mean
 from paceline.topology import parse_counts
-from paceline.units import integer_hint
+from paceline.units import integer_hint, read_integer, read_number
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,9 @@ class KnobField:
             return self.check(_integer_of(text, label, self._range("an integer")), label)
         if self.kind is float:
             try:
-                return self.check(float(text), label)
+                return self.check(read_number(text), label)
             except ValueError:
-                raise self._error("a number", text, label) from None
+                raise self._error(self._range("a number"), text, label) from None
         checked = self.check(text, label)
         return checked if self.knob.parse is None else text
 
@@ -269,6 +269,6 @@ def _is_list(value: Any) -> bool:
 
 def _integer_of(text: str, label: str, wanted: str) -> int:
     try:
-        return int(text)
+        return read_integer(text)
     except ValueError:
         raise InputError(f"{label} must be {wanted} (got '{text}')", integer_hint(text)) from None

@@ -21,7 +21,7 @@ from paceline.predictor.plan.sync_policy import Synchronisation, synchronisation
 from paceline.predictor.predict import DEFAULT_FRAMEWORK
 from paceline.predictor.uncertainty.covariates import Program, Tuning
 from paceline.spec.job_options import JobOptions
-from paceline.units import parse_bytes
+from paceline.units import parse_bytes, read_integer, read_number
 
 
 def plan_of(plan: Plan | None, devices: int, options: JobOptions) -> Plan:
@@ -88,7 +88,7 @@ def _micro_batch_of_a_pipeline(options: JobOptions) -> dict[str, int]:
 def _recompute(given: str) -> dict[str, Any]:
     """``none``, ``selective``, ``full``, or ``every:2`` for every second block."""
     name, _, every = given.partition(":")
-    if name == "every" and every.isdigit() and int(every) > 0:
+    if name == "every" and every.isascii() and every.isdigit() and int(every) > 0:
         return {"recompute": Recompute.FULL, "recompute_every": int(every)}
     known = {str(each): each for each in Recompute}
     hint = f"one of {', '.join(known)}, or every:2 for every second block"
@@ -127,7 +127,7 @@ def synchronisation_of(options: JobOptions) -> Synchronisation | None:
 def _numbers(given: str | Sequence[int]) -> tuple[int, ...]:
     parts = given.split(",") if isinstance(given, str) else given
     try:
-        return tuple(int(part) for part in parts)
+        return tuple(read_integer(str(part)) for part in parts)
     except ValueError:
         raise InputError(
             f"--stage-layers: invalid list '{given}'", "use e.g. --stage-layers 3,4,4,3"
@@ -141,7 +141,7 @@ def _compression(given: str | Compression) -> Compression:
     kinds = {str(kind): kind for kind in CompressionKind}
     kind = look_up("compression", name, kinds, f"one of {', '.join(kinds)}")
     try:
-        return Compression(kind, float(density)) if density else Compression(kind)
+        return Compression(kind, read_number(density)) if density else Compression(kind)
     except ValueError:
         raise InputError(
             f"--compression: invalid density '{density}'", "use e.g. --compression top_k:0.01"

@@ -3,7 +3,9 @@
 import hashlib
 import json
 import os
+import shutil
 import sqlite3
+import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import InputError, PacelineWarning, StoreError
-from paceline.json_checks import is_object, parsed_json
+from paceline.json_checks import Check, is_object, parsed_json
 from paceline.store.launch import Launch, Outcome
 from paceline.store.owner import LockedFile, holder, new_owner, owner_is_alive, remove_dead_owners
 from paceline.store.rows import (
@@ -22,6 +24,7 @@ from paceline.store.rows import (
     READ,
     DamagedRowError,
     Row,
+    is_design,
     launch_of,
     outcome_row,
     row_of,
@@ -32,6 +35,8 @@ APPLICATION_ID = 0x50434C31
 SCHEMA_VERSION = 1
 BUSY_SECONDS = 30.0
 PRIVATE = 0o600
+_NO_SHARED_MEMORY = "unable to open", "readonly", "disk I/O error", "is full"
+"""Errors when SQLite cannot create the -shm file of a store in WAL mode (sqlite.org/wal.html)."""
 
 
 def default_store_path() -> Path:
@@ -81,23 +86,47 @@ class Store:
         return sqlite3.connect(self.path.absolute(), timeout=BUSY_SECONDS, isolation_level=None)
 
     def _readable(self) -> sqlite3.Connection:
-        """Read-only connection; immutable if the directory does not allow lock files."""
-        address = self.path.absolute().as_uri()
-        # WAL needs -shm and -wal files next to the database; in a read-only
-        # directory SQLite opens the file only as immutable (sqlite.org/wal.html).
-        for mode in ("mode=ro", "immutable=1"):
-            connection = sqlite3.connect(
-                f"{address}?{mode}", uri=True, timeout=BUSY_SECONDS, isolation_level=None
-            )
-            try:
-                connection.execute("SELECT COUNT(*) FROM sqlite_master")
-                break
-            except sqlite3.OperationalError as error:
-                if "unable to open" not in str(error) and "readonly" not in str(error):
-                    break
-            except sqlite3.DatabaseError:
-                break
+        """Read-only connection, also in a read-only directory and on a full disk."""
+        connection = self._connected("mode=ro")
+        try:
+            connection.execute("SELECT COUNT(*) FROM sqlite_master")
+        except sqlite3.OperationalError as error:
+            if not any(text in str(error) for text in _NO_SHARED_MEMORY):
+                return connection
+            connection.close()
+            return self._copied() if self._has_log() else self._connected("immutable=1")
+        except (sqlite3.DatabaseError, UnicodeDecodeError):
+            pass  # reported by _prepare
         return connection
+
+    def _connected(self, mode: str, path: Path | None = None) -> sqlite3.Connection:
+        return sqlite3.connect(
+            f"{(path or self.path).absolute().as_uri()}?{mode}",
+            uri=True,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+        )
+
+    def _has_log(self) -> bool:
+        """Whether a killed writer left launches in the write-ahead log."""
+        log = _log_of(self.path)
+        return log.exists() and log.stat().st_size > 0
+
+    def _copied(self) -> sqlite3.Connection:
+        """Connection to a copy, with the launches of the log, which immutable=1 would leave out."""
+        with tempfile.TemporaryDirectory(prefix="paceline-") as folder:
+            copy = Path(folder) / "store.db"
+            try:
+                shutil.copyfile(self.path, copy)
+                shutil.copyfile(_log_of(self.path), _log_of(copy))
+            except OSError as error:
+                raise StoreError(
+                    f"cannot read the write-ahead log of the store {self.path}: {error.strerror}",
+                    "free space for a copy in the temporary directory, or set $TMPDIR",
+                ) from error
+            connection = self._connected("mode=ro", copy)
+            connection.execute("SELECT COUNT(*) FROM sqlite_master")  # opens the log
+            return connection
 
     def close(self) -> None:
         self._connection.close()
@@ -289,7 +318,8 @@ class Store:
     def design(self, study: str) -> dict[str, Any] | None:
         """Design of a study; None if there is no such study."""
         found = self.rows("SELECT design FROM designs WHERE study = ?", (study,))
-        return self._document(found[0][0], f"the design of study '{study}'") if found else None
+        what = f"the design of study '{study}'"
+        return self._document(found[0][0], what, is_design) if found else None
 
     def save_profile(self, machine: str, profile: dict[str, Any]) -> None:
         """Save the profile of a machine; older profiles are kept."""
@@ -305,12 +335,12 @@ class Store:
         found = self.rows(query, (machine,))
         return self._document(found[0][0], f"the profile of {machine}") if found else None
 
-    def _document(self, text: Any, what: str) -> dict[str, Any]:
+    def _document(self, text: Any, what: str, check: Check = is_object) -> dict[str, Any]:
         try:
             document = parsed_json(text)
         except (TypeError, ValueError):
             document = None
-        if not is_object(document):
+        if not check(document):
             raise StoreError(
                 f"{what} in the store {self.path} is damaged", "name another file with --store"
             )
@@ -358,9 +388,10 @@ class Store:
     def _translated_errors(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # damaged names of tables
             text = str(error)
-            if "not a database" in text or "malformed" in text:
+            damaged = "not a database", "malformed", "decode", "unsupported file format"
+            if any(word in text for word in damaged):
                 raise StoreError(
                     f"{self.path} is not a Paceline store ({text})",
                     "name another file with --store, or repair a damaged one with 'sqlite3 FILE "
@@ -378,6 +409,10 @@ class Store:
 
 _PLACES = ",".join("?" for _ in COLUMNS)
 _RENEWED = ", ".join(f"{column} = excluded.{column}" for column in COLUMNS[1:])
+
+
+def _log_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
 
 
 def _of_study(study: str | None) -> tuple[str, tuple[str, ...]]:

@@ -206,6 +206,57 @@ _RESULT = with_fields(
 )
 
 
+is_job = with_fields(
+    {"model": is_text, "graph": is_object, "batch_per_rank": _is_size},
+    {
+        "framework": is_text,
+        "world_size": _is_size,
+        "nodes": _is_size,
+        "precision": is_text,
+        "optimiser": with_fields(
+            {},
+            {
+                "name": is_text,
+                "learning_rate": is_number,
+                "momentum": is_number,
+                "weight_decay": is_number,
+            },
+        ),
+        "steps": _is_size,
+        "warmup_steps": is_count,
+        "instrument": is_text,
+        "bucket_bytes": optional(is_amount),
+        "threads": _is_size,
+        "device": is_text,
+        "seed": is_number,
+        "sequence": optional(is_count),
+        "distinct_batches": _is_size,
+        "data": is_object,
+        "launcher": is_text,
+        "factors": is_object,
+        "hosts": list_of(is_text),
+        "launcher_options": list_of(is_text),
+        "emulated": optional(is_object),
+        "epochs": is_count,
+    },
+)
+"""A job that can be run, as in a design."""
+
+is_design = with_fields(
+    {"jobs": list_of(is_job), "order": list_of(is_count), "seed": is_number},
+    {
+        "parity": optional(is_object),
+        "stopping": optional(with_fields({"relative_half_width": is_number, "most": is_count})),
+        "most_seconds": optional(is_amount),
+        "launch_seconds": optional(is_amount),
+        "accuracy": optional(object_of(optional(is_number))),
+        "node_price": optional(is_amount),
+        "ended": optional(is_object),
+    },
+)
+"""The design of a study, in a store or in the directory of a prepared one."""
+
+
 class DamagedRowError(ValueError):
     """A row that is not a valid launch."""
 

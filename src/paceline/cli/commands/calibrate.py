@@ -8,7 +8,7 @@ import click
 from paceline.cli.help_sections import SectionedCommand, together
 from paceline.cli.measuring_options import launcher_options, launcher_settings
 from paceline.cli.next_steps import next_line, same_job, with_store
-from paceline.cli.options import out_option, store_option
+from paceline.cli.options import IntegerRange, out_option, store_option
 from paceline.cli.output import emit, json_option
 from paceline.errors import InputError
 
@@ -40,7 +40,9 @@ Examples:
         show_default=True,
         help="Numbers of ranks for all-reduce.",
     ),
-    click.option("--threads", default=1, show_default=True, help="Threads per rank."),
+    click.option(
+        "--threads", type=IntegerRange(1), default=1, show_default=True, help="Threads per rank."
+    ),
     click.option("--oversubscribe", is_flag=True, help="Allow more ranks x threads than cores."),
     section="Benchmark of this machine",
 )

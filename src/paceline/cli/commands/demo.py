@@ -6,7 +6,7 @@ import click
 
 from paceline.cli.echo import echo
 from paceline.cli.next_steps import same_job
-from paceline.cli.options import seed_option
+from paceline.cli.options import IntegerRange, seed_option
 from paceline.cli.output import emit, json_option
 
 EXAMPLE = """
@@ -21,9 +21,23 @@ Examples:
 @click.option(
     "--model", metavar="NAME", default="resnet44", show_default=True, help="Built-in model."
 )
-@click.option("--batch", default=64, show_default=True, help="Samples per process and step.")
-@click.option("--launches", default=3, show_default=True, help="Launches per configuration.")
-@click.option("--steps", default=7, show_default=True, help="Measured steps per launch.")
+@click.option(
+    "--batch",
+    type=IntegerRange(1),
+    default=64,
+    show_default=True,
+    help="Samples per process and step.",
+)
+@click.option(
+    "--launches",
+    type=IntegerRange(1),
+    default=3,
+    show_default=True,
+    help="Launches per configuration.",
+)
+@click.option(
+    "--steps", type=IntegerRange(1), default=7, show_default=True, help="Measured steps per launch."
+)
 @click.option(
     "--nodes",
     metavar="N[,N]|N..N",

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from paceline.cli.next_steps import command_line, same_job
-from paceline.cli.options import store_option
+from paceline.cli.options import IntegerRange, store_option
 from paceline.cli.output import emit, json_option
 from paceline.cli.study_arguments import study_argument
 
@@ -22,7 +22,9 @@ Examples:
 
 @click.command(epilog=EXAMPLE)
 @study_argument()
-@click.option("--processes", type=int, help="Number of processes [default: the largest].")
+@click.option(
+    "--processes", type=IntegerRange(), help="Number of processes [default: the largest]."
+)
 @click.option(
     "--framework",
     metavar="NAME",

@@ -3,7 +3,7 @@
 import click
 
 from paceline.cli.next_steps import same_job
-from paceline.cli.options import seq_option
+from paceline.cli.options import IntegerRange, seq_option
 from paceline.cli.output import emit, json_option
 
 EXAMPLE = """
@@ -22,7 +22,7 @@ Examples:
 @click.argument("model")
 @click.option(
     "--batch",
-    type=int,
+    type=IntegerRange(),
     help="Samples per step [default: that of --input, else 32; 1 above 1B parameters].",
 )
 @seq_option

@@ -6,6 +6,7 @@ import click
 
 from paceline.cli.echo import echo
 from paceline.cli.next_steps import next_line
+from paceline.cli.options import IntegerRange
 from paceline.cli.output import emit, emit_json, json_option
 
 EXAMPLE = """
@@ -32,7 +33,7 @@ def command() -> None:
 
 
 @command.command()
-@click.option("--hosts", type=int, required=True, help="Number of hosts.")
+@click.option("--hosts", type=IntegerRange(), required=True, help="Number of hosts.")
 @click.option(
     "--link",
     metavar="BANDWIDTH",
