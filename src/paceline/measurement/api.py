@@ -156,6 +156,7 @@ def run(
     repeat: int = 1,
     timeout_seconds: float | None = None,
     study: str | None = None,
+    keep_secrets: bool = False,
     store: Path | str | None = None,
     stdout: IO[bytes] | None = None,
     stderr: IO[bytes] | None = None,
@@ -165,7 +166,8 @@ def run(
     ``command`` is a list of arguments or a shell line, with variables first
     (``OMP_NUM_THREADS=1 torchrun ...``); or the command of a ``recipe`` with ``values`` of its
     placeholders. ``repeat`` launches it several times, until one fails. Output is copied to
-    ``stdout`` and ``stderr`` if given. A failure is recorded, not raised.
+    ``stdout`` and ``stderr`` if given. A failure is recorded, not raised. The recorded command has
+    no passwords, tokens and keys, unless ``keep_secrets``.
     """
     variables, arguments, reader = _command(command, recipe, values or {})
     request = RunRequest(
@@ -177,6 +179,7 @@ def run(
         warmup_steps=warmup_steps,
         timeout_seconds=timeout_seconds,
         variables=variables,
+        keep_secrets=keep_secrets,
     )
     launches: list[Launch] = []
     with Store(_path(store)) as opened:

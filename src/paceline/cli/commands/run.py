@@ -74,6 +74,11 @@ Examples:
     callback=study_name,
     help="Study of the launch [default: name of the model].",
 )
+@click.option(
+    "--keep-secrets",
+    is_flag=True,
+    help="Record the command as it is; by default passwords, tokens and keys become ***.",
+)
 @store_option
 @json_option
 def command(
@@ -90,6 +95,7 @@ def command(
     repeat: int,
     timeout: str | None,
     study: str | None,
+    keep_secrets: bool,
     store_path: Path | None,
     as_json: bool,
 ) -> None:
@@ -121,6 +127,7 @@ def command(
         repeat=repeat,
         timeout_seconds=timeout_seconds(timeout),
         study=study,
+        keep_secrets=keep_secrets,
         store=store_path,
         stdout=stderr if as_json else getattr(sys.stdout, "buffer", None),
         stderr=stderr,

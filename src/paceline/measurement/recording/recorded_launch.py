@@ -18,6 +18,7 @@ from paceline.measurement.recording.command_runner import (
     run_command,
     watching_environment,
 )
+from paceline.measurement.recording.redaction import redacted
 from paceline.measurement.run_job import interrupted, launch_directory
 from paceline.store import Launch, Outcome, Status, Store
 from paceline.store.database import now
@@ -31,7 +32,8 @@ NEVER_STEPPED = "no process stepped an optimiser, and its output is not a known 
 class RunRequest:
     """Command to run and known facts; ``program`` names a log reader.
 
-    ``with_layers`` times single layers, which has more overhead than steps.
+    ``with_layers`` times single layers, which has more overhead than steps. The recorded command
+    has no passwords, tokens and keys, unless ``keep_secrets``.
     """
 
     command: tuple[str, ...]
@@ -42,6 +44,7 @@ class RunRequest:
     warmup_steps: int = 3
     timeout_seconds: float | None = None
     variables: Mapping[str, str] | None = None
+    keep_secrets: bool = False
 
 
 def run_watched(
@@ -168,6 +171,7 @@ def launch_of_job(
 
 def _begun(request: RunRequest) -> Launch:
     given = request.given
+    command = list(request.command) if request.keep_secrets else redacted(request.command)
     return Launch(
         id=new_launch_id(),
         study=request.study,
@@ -181,7 +185,7 @@ def _begun(request: RunRequest) -> Launch:
         instrument="layers" if request.with_layers else "none",
         synchronised=True,
         warmup_steps=request.warmup_steps,
-        job={"command": list(request.command), "batch_told": given.batch_per_rank},
+        job={"command": command, "batch_told": given.batch_per_rank},
         environment=describe_environment(),
         outcome=Outcome(Status.RUNNING, ""),
     )
