@@ -1,11 +1,13 @@
-"""Any log with a step counter: step times inferred from stamps, durations and rates.
+"""Any log with a step counter or progress bars: step times inferred from everything it prints.
 
-The registry uses this reader when no reader of a program recognises a log. The result names the
-fields that were used. A log whose fields allow several readings is refused with a question.
+The registry uses this reader when no reader of a program recognises a log or finds times in it. The
+result names the fields that were used. A log whose fields allow several readings is refused with a
+question.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from paceline.importers.logs.inference.job_settings import JobSettings
 from paceline.importers.logs.inference.line_fields import FieldKind
 from paceline.importers.logs.inference.step_time import (
     COARSE,
@@ -15,23 +17,31 @@ from paceline.importers.logs.inference.step_time import (
     step_estimates,
 )
 from paceline.importers.logs.inference.training_series import Series, training_series
+from paceline.importers.logs.parsing.agreement import agree
 from paceline.importers.logs.parsing.log_builder import LogBuilder
 from paceline.importers.logs.parsing.log_lines import LogLine
 from paceline.importers.logs.parsing.parsed_log import ParsedLog, RateScope, RateUnit
+from paceline.importers.logs.parsing.progress_bars import Bars
 
 CLEAR = 3
 """Least number of records of a series that is read."""
 CLEAR_STAMPS = 6
 """Least number of records of a series that only time stamps measure."""
 PAUSES = 1.3
-"""Ratio of time stamps to printed step times above which the difference is reported."""
+"""Ratio of time stamps to printed step times above which the log is refused."""
 
 
 class InferringReader:
-    """Reads the log of an unknown program."""
+    """Reads the log of an unknown program.
+
+    ``series`` selects the training series by a part of its line or counter where a log has several.
+    """
 
     name = "inferred"
-    title = "any log with a step counter, by inference"
+    title = "any log with a step counter or progress bars, by inference"
+
+    def __init__(self, series: str = "") -> None:
+        self.series = series
 
     def sniff(self, head: str) -> float:
         """0: the registry asks this reader last."""
@@ -39,14 +49,53 @@ class InferringReader:
 
     def read(self, lines: Iterable[LogLine]) -> ParsedLog:
         """Infer step times; the log is empty, with a warning, if that is not possible."""
-        found, number = training_series(lines)
-        log = LogBuilder(self.name)
-        log.lines = number
+        log, shown = LogBuilder(self.name), LogBuilder("tqdm")
+        bars, settings = Bars(), JobSettings()
+        found, number = training_series(_observed(lines, bars, settings, (log, shown)))
+        log.lines = shown.lines = number
+        bars.add_to(shown)
         candidates = [one for one in found if len(one.records) >= CLEAR]
-        best = _main_series(candidates, log)
-        for series in best:
+        if self.series:
+            named = self.series.lower()
+            candidates = [one for one in candidates if one.is_named(named)]
+        for series in _main_series(candidates, log):
             _add_series(series, log)
+        if shown.steps and not log.contradictions:
+            log = _joined(log, shown)
+        settings.add_to(log)
         return log.build()
+
+
+def _observed(
+    lines: Iterable[LogLine], bars: Bars, settings: JobSettings, logs: tuple[LogBuilder, LogBuilder]
+) -> Iterator[LogLine]:
+    """The lines, after bars, settings and prefixes of ranks were taken from them."""
+    rules = bars.rules()
+    for line in lines:
+        for log in logs:
+            log.count_prefix(line)
+        for rule in rules:
+            if rule.needle in line.text:
+                match = rule.pattern.search(line.text)
+                if match is not None:
+                    rule.apply(match, line)
+                    break
+        else:
+            settings.take(line.text)
+        yield line
+
+
+def _joined(log: LogBuilder, shown: LogBuilder) -> LogBuilder:
+    """Step lines confirmed by the progress bar, or the bar alone if no line has a time."""
+    if not log.steps:
+        shown.warnings = [*shown.warnings, *log.warnings]
+        return shown
+    lines, bar = log.mean_step_seconds(), shown.mean_step_seconds()
+    if lines and bar and not agree(lines, bar):
+        log.contradict(
+            f"'{log.facts['inferred_from']}' gives {lines:.4g} s per step, the progress bar {bar:.4g} s"
+        )
+    return log
 
 
 def _main_series(found: list[Series], log: LogBuilder) -> list[Series]:
@@ -60,7 +109,7 @@ def _main_series(found: list[Series], log: LogBuilder) -> list[Series]:
     }
     if len(timed or counters) > 1:
         names = ", ".join(f"'{one.name}'" for one in with_loss[:3])
-        log.warn(f"several series may be training: {names}")
+        log.warn(f"several series may be training, choose one with --series: {names}")
         return []
     chosen = next(iter(timed or counters), None)
     return [one for one in with_loss if one.counter == chosen]
@@ -70,12 +119,22 @@ def _add_series(series: Series, log: LogBuilder) -> None:
     estimate = _agreed(series, log)
     if estimate is None:
         return
-    usual = estimate.usual
+    usual, base, last = estimate.usual, 0, 0
     for index, (step, count, seconds) in enumerate(estimate.times):
+        # Counters restart with each epoch: steps are numbered through.
+        base, last = base + (last if step <= last else 0), step
         # The first record includes compilation and allocation where it is far above the others.
-        log.step(step, seconds, count, series.rank, warm_up=index == 0 and seconds > 2 * usual)
+        slow = index == 0 and seconds > 2 * usual
+        log.step(base + step, seconds, count, series.rank, warm_up=slow)
     log.drop_pauses()
     log.facts["inferred_from"] = estimate.source
+    agreeing = [
+        one.source
+        for one in step_estimates(series)
+        if one.source != estimate.source and agrees(one, estimate)
+    ]
+    if agreeing:
+        log.facts["confirmed_by"] = ", ".join(agreeing[:3])
     _add_rates(series, log)
 
 
@@ -94,19 +153,8 @@ def _agreed(series: Series, log: LogBuilder) -> StepEstimate | None:
                 return None
     if printed:
         estimate = min(printed, key=lambda one: one.rounding)
-        if stamps is not None and stamps.is_certain and not agrees(estimate, stamps):
-            if stamps.seconds * (1 + stamps.rounding) < estimate.seconds * (1 - estimate.rounding):
-                log.contradict(
-                    f"'{estimate.source}' gives {estimate.seconds:.4g} s per step, but lines are "
-                    f"{stamps.seconds:.4g} s per step apart"
-                )
-                return None
-            if stamps.seconds > PAUSES * estimate.seconds:
-                log.contradict(
-                    f"'{estimate.source}' gives {estimate.seconds:.4g} s per step, but lines are "
-                    f"{stamps.seconds:.4g} s per step apart: it may not cover the whole step"
-                )
-                return None
+        if stamps is not None and stamps.is_certain and not _fits(estimate, stamps, log):
+            return None
         return _fine(estimate, log)
     unclear = [one for one in estimates if not one.is_certain and one is not stamps]
     if stamps is not None:
@@ -121,6 +169,21 @@ def _agreed(series: Series, log: LogBuilder) -> StepEstimate | None:
             "the last line: the log has neither time stamps nor rates that decide it"
         )
     return None
+
+
+def _fits(estimate: StepEstimate, stamps: StepEstimate, log: LogBuilder) -> bool:
+    """Whether printed step times fit the time between lines, which may include pauses."""
+    if agrees(estimate, stamps):
+        return True
+    shorter = stamps.seconds * (1 + stamps.rounding) < estimate.seconds * (1 - estimate.rounding)
+    if shorter or stamps.seconds > PAUSES * estimate.seconds:
+        log.contradict(
+            f"'{estimate.source}' gives {estimate.seconds:.4g} s per step, but lines are "
+            f"{stamps.seconds:.4g} s per step apart"
+            + ("" if shorter else ": it may not cover the whole step")
+        )
+        return False
+    return True
 
 
 def _fine(estimate: StepEstimate, log: LogBuilder) -> StepEstimate | None:
@@ -146,3 +209,4 @@ def _add_rates(series: Series, log: LogBuilder) -> None:
 
 
 READER = InferringReader()
+"""Infer step times from the log of any program, without a reader written for it."""

@@ -77,7 +77,7 @@ _CLOCK = re.compile(
     r"(?P<seconds>\d\d(?:\.\d{1,6})?)(?![\w:])"
 )
 _STAMPS = re.compile(
-    r"20\d\d[-/]\d\d[-/]\d\d[ T,_]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?(?:Z|[+-]\d\d:?\d\d)?"
+    r"(?<!\d)(?:20)?\d\d[-/]\d\d[-/]\d\d[ T,_]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?(?:Z|[+-]\d\d:?\d\d)?"
     r"|(?<![\d/-])\d\d[-/]\d\d[ _]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?"
     r"|^\W{0,2}\d\d:\d\d:\d\d(?:[.,]\d{1,6})?(?=\W? )"
     r"|^[IWE](?:20\d\d)?\d{4} \d\d:\d\d:\d\d\.\d{1,6}(?: +\d+)?"  # glog
@@ -184,11 +184,15 @@ def _unit(rest: str) -> tuple[FieldKind, float, bool, int]:
             return FieldKind.OTHER, 1.0, False, 0  # seconds per epoch, per image
     for unit, kind in _RATE_UNITS:
         match = re.match(
-            rf"\s?{unit}(?P<first>{_EACH})?{_PER}{_SECOND}(?P<each>{_EACH})?(?![\w/])", rest, re.I
+            rf"\s?{unit}(?P<first>{_EACH})?{_PER}(?:{_SECOND}|(?P<minute>min(?:ute)?)"
+            rf"|(?P<hour>h(?:our|r)?))(?P<each>{_EACH})?(?![\w/])",
+            rest,
+            re.I,
         )
         if match:
             each = bool(match["each"] or match["first"])
-            return kind, 1.0, each, match.end()
+            scale = 1 / 60 if match["minute"] else 1 / 3600 if match["hour"] else 1.0
+            return kind, scale, each, match.end()
     return FieldKind.PLAIN, 1.0, False, 0
 
 
@@ -208,8 +212,9 @@ def _unit_of_label(label: str) -> tuple[FieldKind, float, bool]:
     for unit, scale in _TIME_UNITS:
         if re.search(rf"(?:\b|_){unit}(?:{_PER}|_per_){_STEP}$", name):
             return FieldKind.STEP_SECONDS, scale, False
+        whole = "" if unit in (_TIME_UNITS[3][0], _TIME_UNITS[4][0]) else rf"|^{unit}$"
         if (
-            re.search(rf"\({unit}\)$|_{unit}$|\bin {unit}$|^{unit}$", name)
+            re.search(rf"\({unit}\)$|_{unit}$|\bin {unit}${whole}", name)
             and unit != _TIME_UNITS[4][0]
         ):
             step = re.search(rf"(?:per|/)[\s_]*{_STEP}\b", name)

@@ -1,8 +1,10 @@
 """Group the lines of a log into series of records that a step counter orders."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain, islice
 
 from paceline.importers.logs.inference.line_fields import (
     FieldKind,
@@ -15,6 +17,9 @@ from paceline.importers.logs.parsing.log_lines import LogLine
 MOST_RECORDS = 50_000
 MOST_SERIES = 200
 MOST_JOINED_LINES = 60
+LOOKED_AT = 4000
+"""Lines in which fields that never change are recognised."""
+MOST_LABELS = 10_000
 
 _COUNTER = re.compile(
     r"(?:^|[\s_/.(])(?:global[_ ])?"
@@ -29,7 +34,7 @@ _NOT_A_COUNTER = re.compile(
 _OTHER_PHASE = re.compile(
     r"\bval\b|(?:^|[\s_/\[(])(?:val|dev|test)[\s_/:\])]|valid|\beval|evaluat|\btest(?:ing)?\b|inference"
     r"|infer\b|sanity|predict|generat|download|\bload(?:ing|ed)\b|tokeniz|preprocess|\bmap:"
-    r"|saving|saved|checkpoint|resum|filter|extract|warm(?:ing)?[ -]?up|profil|autotun|calibrat",
+    r"|saving|saved|checkpoint|resum|filter|extract|\bwarm(?:ing)?[ -]?up|profil|autotun|calibrat",
     re.I,
 )
 _TRAINING = re.compile(r"train|loss|\blr\b|learning.rate|grad|perplexity|\bppl\b|\bmfu\b", re.I)
@@ -67,10 +72,23 @@ class Series:
     segment: int = 0
     counts_steps: bool = True
 
-    @property
-    def steps(self) -> int:
-        """Steps that the counter advances over all segments."""
-        return sum(after.step - before.step for before, after in self.intervals())
+    def is_named(self, name: str) -> bool:
+        """Whether the counter or the first line of the series contains ``name``."""
+        return name in self.counter or name in self.name.lower()
+
+    def covered(self) -> dict[tuple[int, int], int]:
+        """Steps since the line before, by segment and step; a segment that begins late has a gap.
+
+        The first line of an epoch covers the steps up to it, at most as many as the others.
+        """
+        strides = [after.step - before.step for before, after in self.intervals()]
+        usual = sorted(strides)[len(strides) // 2] if strides else 1
+        found, last = {}, (-1, 0)
+        for one in self.records:
+            steps = one.step - last[1] if one.segment == last[0] else min(max(one.step, 1), usual)
+            found[one.segment, one.step] = max(1, steps)
+            last = (one.segment, one.step)
+        return found
 
     def intervals(self) -> list[tuple[StepLineRecord, StepLineRecord]]:
         """Consecutive records of the same segment."""
@@ -86,14 +104,17 @@ def training_series(lines: Iterable[LogLine]) -> tuple[list[Series], int]:
     known: dict[tuple[str, int | None], Series] = {}
     latest: dict[int | None, tuple[Series, int]] = {}
     number = 0
-    for number, line in enumerate(lines, 1):
+    rest = iter(lines)
+    begin = list(islice(rest, LOOKED_AT))
+    constant = _constant_labels(begin)
+    for number, line in enumerate(chain(begin, rest), 1):
         text = line.text
         if not text.strip() or _OTHER_PHASE.search(text) or _BAR.search(text):
             if _OTHER_PHASE.search(text) and not text.startswith((" ", "\t")):
                 latest.pop(line.rank, None)
             continue
         found = fields_of(text)
-        counter = _counter(found)
+        counter = _counter(found, constant)
         if counter is None:
             _join(latest, line.rank, found, number)
             continue
@@ -109,9 +130,26 @@ def training_series(lines: Iterable[LogLine]) -> tuple[list[Series], int]:
     return [one for one in known.values() if len(one.records) >= 2], number
 
 
-def _counter(fields: list[LogField]) -> LogField | None:
+def _constant_labels(lines: list[LogLine]) -> set[str]:
+    """Labels of integers that never change (``batch 16``): settings, no counters."""
+    values: dict[str, set[float]] = {}
+    seen: Counter[str] = Counter()
+    for line in lines:
+        for one in fields_of(line.text):
+            if one.is_integer and len(values) < MOST_LABELS:
+                seen[one.label] += 1
+                if len(known := values.setdefault(one.label, set())) < 2:
+                    known.add(one.value)
+    return {label for label, known in values.items() if len(known) == 1 and seen[label] > 2}
+
+
+def _counter(fields: list[LogField], constant: set[str]) -> LogField | None:
     """The step counter of a line: an integer whose label names steps, or ``10/391`` of an epoch."""
-    integers = [one for one in fields if one.is_integer and one.kind is FieldKind.PLAIN]
+    integers = [
+        one
+        for one in fields
+        if one.is_integer and one.kind is FieldKind.PLAIN and one.label not in constant
+    ]
     for at, one in enumerate(integers):
         label = one.label.rstrip("+")
         if _COUNTER.search(label) and not _NOT_A_COUNTER.search(label):
@@ -123,7 +161,9 @@ def _counter(fields: list[LogField]) -> LogField | None:
         after_epoch = before is not None and _EPOCH.search(before.label)
         if one.is_integer and one.total and one.label.endswith("+") and after_epoch:
             return one
-    return None
+    # "[000500/50000] loss ...": an unnamed fraction at the begin of a line.
+    first = fields[0] if fields else None
+    return first if first and first.is_integer and first.total and not first.label else None
 
 
 def _append(series: Series, counter: LogField, fields: list[LogField], text: str) -> None:

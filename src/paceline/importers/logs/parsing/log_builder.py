@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from paceline.importers.logs.parsing.agreement import agree, disagreements, outside_all_steps
+from paceline.importers.logs.parsing.log_lines import LogLine
 from paceline.importers.logs.parsing.parsed_log import (
     OperationTime,
     ParsedLog,
@@ -67,6 +68,18 @@ class LogBuilder:
     def warn(self, message: str) -> None:
         if message not in self.warnings and len(self.warnings) < MOST_WARNINGS:
             self.warnings.append(message)
+
+    def count_prefix(self, line: LogLine) -> None:
+        """Count the rank or task of a line's prefix."""
+        if line.rank is not None and line.is_task:
+            self.tasks = max(line.rank + 1, self.tasks)
+        elif line.rank is not None:
+            self.highest_rank = max(line.rank, self.highest_rank or 0)
+            self.ranked_lines += 1
+
+    def mean_step_seconds(self) -> float | None:
+        """Mean seconds per step so far."""
+        return self._parsed().step_seconds
 
     def step(
         self,

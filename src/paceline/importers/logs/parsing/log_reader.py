@@ -68,11 +68,7 @@ class LineParser:
     def parse(self, lines: Iterable[LogLine]) -> ParsedLog:
         for line in lines:
             self.log.lines += 1
-            if line.rank is not None and line.is_task:
-                self.log.tasks = max(line.rank + 1, self.log.tasks)
-            elif line.rank is not None:
-                self.log.highest_rank = max(line.rank, self.log.highest_rank or 0)
-                self.log.ranked_lines += 1
+            self.log.count_prefix(line)
             if not self.take(line):
                 self.log.unread_lines += 1
         self.finish()

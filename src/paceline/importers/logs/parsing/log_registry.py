@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import InputError
+from paceline.importers.logs.inferred import InferringReader
 from paceline.importers.logs.parsing.log_lines import read_lines
 from paceline.importers.logs.parsing.log_reader import LogReader
 from paceline.importers.logs.parsing.parsed_log import ParsedLog
@@ -69,21 +70,34 @@ def sniff_log(path: Path) -> LogReader | None:
     return None
 
 
-def read_log(path: Path, program: str | None = None) -> ParsedLog:
-    """Read a log; the program is recognised by content unless ``program`` names it."""
+def read_log(path: Path, program: str | None = None, series: str = "") -> ParsedLog:
+    """Read a log; the program is recognised by content unless ``program`` names it.
+
+    ``series`` names the training series of a log of an unknown program that has several.
+    """
     if program is None and is_event_file(path):
         return read_event_file(path)
-    reader = reader_named(program) if program else sniff_log(path)
-    if reader is not None:
-        return reader.read(read_lines(path))
-    inferred = reader_named("inferred").read(read_lines(path))
+    reader = reader_named(program) if program else None if series else sniff_log(path)
+    read = None if reader is None else reader.read(read_lines(path))
+    if read is not None and (program or _has_times(read)):
+        return read
+    # Programs change their lines: a log without a time that its reader knows is read by inference.
+    inferred = InferringReader(series).read(read_lines(path))
     if inferred.steps or inferred.contradictions:
         return inferred
+    if read is not None:
+        return read
     reason = f": {inferred.warnings[0]}" if inferred.warnings else ""
     raise InputError(
         f"{path}: log format not recognised{reason}",
         "set --program to one of: " + ", ".join(sorted(readers())),
     )
+
+
+def _has_times(log: ParsedLog) -> bool:
+    """Whether a reader found anything to import: times, rates, collectives or a contradiction."""
+    figures = (log.steps, log.throughput, log.collectives, log.operations, log.layers)
+    return any(figures) or bool(log.contradictions)
 
 
 def _windows(path: Path) -> Iterator[str]:

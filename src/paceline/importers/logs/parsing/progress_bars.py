@@ -20,7 +20,7 @@ _COUNT = r"\d+(?:\.\d+)?[kMG]?"
 _UNIT = r"(?:it|batch|batches|ba|steps?|iters?)"
 _RATE = rf"(?P<rate>{NUMBER})\s?(?P<unit>{_UNIT}/s|s/{_UNIT})\b"
 _TQDM = re.compile(
-    rf"^(?P<name>[^|]{{0,160}}?)\s*\d{{1,3}}%(?:\|[^|]*\|)? *(?P<done>\d+)/(?P<total>\d+) "
+    rf"^(?P<name>.{{0,160}}?)\s*\d{{1,3}}%(?:\|[^|]*\|)? *(?P<done>\d+)/(?P<total>\d+) "
     rf"\[{_CLOCK}<[^,\]]*,\s*{_RATE}"
 )
 _RICH = re.compile(
@@ -91,14 +91,18 @@ class Bars:
         seconds = 3600.0 * int(match["hours"] or 0) + 60.0 * int(match["minutes"] or 0)
         seconds += int(match["seconds"])
         per_second = rate if match["unit"].endswith("/s") else 1 / rate
-        bar = self._shown.get((name, total))
-        if bar is None or done < bar.done:
+        kind = kind_of(name, total)  # a name may have the loss or the step in it
+        bar = self._shown.get(kind)
+        if bar is None or done < bar.done or (done == total == bar.done and bar.is_other(name)):
             if len(self._bars) >= MOST_BARS:
                 return
-            bar = self._shown[name, total] = _Bar(name, total)
+            bar = self._shown[kind] = _Bar(name, total)
             self._bars.append(bar)
         bar.trains = bar.trains or bool(
-            _TRAINING.search(name) or _COLUMNS.search(name) or _LOSS.search(line.text, match.end())
+            _TRAINING.search(name)
+            or _COLUMNS.search(name)
+            or _LOSS.search(name)
+            or _LOSS.search(line.text, match.end())
         )
         # The printed digits, as steps/s: 2.00s/it is 0.5 steps/s, and its half unit 0.25 % of that.
         bar.update(done, seconds, per_second, half_unit(match["rate"]) / rate * per_second)
@@ -187,7 +191,11 @@ class _Bar:
     @property
     def kind(self) -> tuple[str, int]:
         """Name without numbers, and length: epochs of one training are of the same kind."""
-        return re.sub(r"[\d.]+|nan|\s+", " ", self.name).strip(), self.total
+        return kind_of(self.name, self.total)
+
+    def is_other(self, name: str) -> bool:
+        """Whether ``name`` begins with another number: the next epoch, shown complete only."""
+        return re.findall(r"\d+", name)[:1] != re.findall(r"\d+", self.name)[:1]
 
     @property
     def is_complete(self) -> bool:
@@ -216,6 +224,11 @@ class _Bar:
                 f"progress bar '{self.name or 'unnamed'}': {self.done:,} steps in "
                 f"{self.seconds:,.0f} s give {mean:,.4g} steps/s, but it prints {self.rate:,.4g}"
             )
+
+
+def kind_of(name: str, total: int) -> tuple[str, int]:
+    """Name of a bar without numbers, and its length."""
+    return re.sub(r"(?:[\d.]+(?:e[-+]?\d+)?|nan|\s)+", " ", name).strip(), total
 
 
 def _steps(text: str) -> int | None:
