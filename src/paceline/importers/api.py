@@ -51,20 +51,22 @@ class ImportedLaunches(PublicResult):
 
 
 def read_log(
-    files: Sequence[Path | str] | Path | str, *, program: str | None = None
+    files: Sequence[Path | str] | Path | str, *, program: str | None = None, series: str = ""
 ) -> ImportedLaunches:
     """Contents of logs and traces of other programs, without recording them.
 
     Trace files given together are the ranks of one launch. ``program`` names the program that
-    wrote the files [detected].
+    wrote the files [detected]; ``series`` selects the training series of a log that has several by
+    a part of its line.
     """
-    return ImportedLaunches(tuple(read_files(_paths(files), program)))
+    return ImportedLaunches(tuple(read_files(_paths(files), program, series)))
 
 
 def import_launches(
     files: Sequence[Path | str] | Path | str,
     *,
     program: str | None = None,
+    series: str = "",
     model: str = "",
     batch: int | None = None,
     nodes: int | None = None,
@@ -78,12 +80,13 @@ def import_launches(
     """Record logs and traces of other programs as launches, with provenance "imported".
 
     Facts that the files do not contain must be given: ``model``, ``batch`` (samples per process),
-    ``nodes`` and ``ranks`` of the job, ``precision``. ``study`` is the name of the first file by
-    default. With ``dry_run`` nothing is recorded.
+    ``nodes`` and ``ranks`` of the job, ``precision``. ``series`` selects the training series of a
+    log that has several by a part of its line. ``study`` is the name of the first file by default.
+    With ``dry_run`` nothing is recorded.
     """
     paths = _paths(files)
     facts = UserFacts(model, batch, ranks, nodes, precision)
-    found = tuple(read_files(paths, program, on_file))
+    found = tuple(read_files(paths, program, series, on_file))
     try:
         made = [one.launch(study or paths[0].stem, facts) for one in found]
     except InputError as error:

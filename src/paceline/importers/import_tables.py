@@ -70,6 +70,10 @@ def _log_parts(source: Path, log: ParsedLog) -> list[str | Table]:
         parts.append(
             f"  step        {format_seconds(step)}  (mean of {_counted(counted, 'step', 'steps')})"
         )
+    if "inferred_from" in log.facts:
+        agreeing = log.facts.get("confirmed_by")
+        also = f", confirmed by {agreeing}" if agreeing else "; nothing else in the log confirms it"
+        parts.append(f"  inferred    step time from '{log.facts['inferred_from']}'{also}")
     for phase, seconds in log.phases.items():
         parts.append(f"  {phase:<11} {format_seconds(seconds)}")
     if log.layers:
@@ -89,6 +93,8 @@ def _describe_rate(rate: Rate) -> str:
     unit = {RateUnit.SAMPLES: "samples/s", RateUnit.TOKENS: "tokens/s", RateUnit.STEPS: "steps/s"}
     scope = " per device" if rate.scope is RateScope.PER_DEVICE else ""
     value = rate.per_second
+    if rate.unit is RateUnit.STEPS and value < 1:  # 707 s per step are no readable rate
+        return f"{1 / value:.3g} s per step"
     number = f"{value:,.0f}" if value >= 999.5 else f"{value:.3g}"
     return f"{number}{spread} {unit[rate.unit]}{scope}"
 

@@ -51,6 +51,7 @@ class Imported:
 def read_files(
     paths: Sequence[Path],
     program: str | None,
+    series: str = "",
     on_file: Callable[[Path], None] = lambda path: None,
 ) -> list[Imported]:
     traces = [path for path in paths if _is_trace(path, program)]
@@ -58,7 +59,7 @@ def read_files(
     for path in paths:
         if path not in traces:
             on_file(path)
-            found.append(Imported(path, _read_log(path, program)))
+            found.append(Imported(path, _read_log(path, program, series)))
     if traces:
         for path in traces:
             on_file(path)
@@ -78,10 +79,10 @@ def _is_trace(path: Path, program: str | None) -> bool:
     return trace_format(path) is not None
 
 
-def _read_log(path: Path, program: str | None) -> ParsedLog:
+def _read_log(path: Path, program: str | None, series: str) -> ParsedLog:
     if program is None and is_layer_trace(path):
         raise InputError(
             f"{path} is a layer-wise trace, which cannot be imported as a launch",
             f"replay it with: paceline predict --trace {path} --nodes 8 --link eth_10g",
         )
-    return read_log(path, program)
+    return read_log(path, program, series)

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Lines as training programs print them, from simulated runs whose step time is known.
 
 The formats follow the sources and the documentation of the programs; the lines are written here.
@@ -60,9 +61,7 @@ def rate(seconds: float, unit: str = "it") -> str:
     return f"{1 / seconds:5.2f}{unit}/s" if seconds < 1 else f"{seconds:5.2f}s/{unit}"
 
 
-def bar(
-    name: str, done: int, total: int, seconds: float, end: str = "", initial: int = 0
-) -> str:
+def bar(name: str, done: int, total: int, seconds: float, end: str = "", initial: int = 0) -> str:
     """A state of a tqdm bar after ``seconds``; a resumed one begins at ``initial``."""
     each = seconds / (done - initial) if done > initial else 0.0
     left = clock(each * (total - done)) if done else "?"

@@ -24,6 +24,12 @@ BYTES_PER_SECOND = 10_000_000.0
 @click.command(epilog=EXAMPLE)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--program", metavar="NAME", help="Program that wrote the files [default: detected].")
+@click.option(
+    "--series",
+    metavar="TEXT",
+    default="",
+    help="Training series of a log that has several: a part of its line.",
+)
 @click.option("--model", metavar="NAME", default="", help="Model, if the file does not name it.")
 @click.option("--batch", type=IntegerRange(min=1), help="Samples per process and step.")
 @click.option(
@@ -47,6 +53,7 @@ BYTES_PER_SECOND = 10_000_000.0
 def command(
     files: tuple[Path, ...],
     program: str | None,
+    series: str,
     model: str,
     batch: int | None,
     topology: str | None,
@@ -67,6 +74,7 @@ def command(
     found = import_launches(
         files,
         program=program,
+        series=series,
         model=model,
         batch=batch,
         nodes=nodes,

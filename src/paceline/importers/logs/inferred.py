@@ -6,6 +6,7 @@ question.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from paceline.importers.logs.inference.job_settings import JobSettings
 from paceline.importers.logs.inference.line_fields import FieldKind
@@ -63,7 +64,10 @@ class InferringReader:
         if shown.steps and not log.contradictions:
             log = _joined(log, shown)
         settings.add_to(log)
-        return log.build()
+        read = log.build()
+        if read.steps and not read.ranks:
+            log.warn("the log does not state the number of processes: set -j if it is not 1")
+        return replace(read, warnings=tuple(log.warnings))
 
 
 def _observed(
@@ -93,7 +97,8 @@ def _joined(log: LogBuilder, shown: LogBuilder) -> LogBuilder:
     lines, bar = log.mean_step_seconds(), shown.mean_step_seconds()
     if lines and bar and not agree(lines, bar):
         log.contradict(
-            f"'{log.facts['inferred_from']}' gives {lines:.4g} s per step, the progress bar {bar:.4g} s"
+            f"'{log.facts['inferred_from']}' gives {lines:.4g} s per step, "
+            f"the progress bar {bar:.4g} s"
         )
     return log
 

@@ -30,7 +30,9 @@ class TarantellaParser(LineParser):
         self._steps_done = 0
         self._is_tarantella = False
         self._samples: tuple[int, float] | None = None
+        self._size: int | None = None
         self.rules = (
+            LineRule("", re.compile(r"^Train on (\d+) samples"), self._counts_samples),
             LineRule("", re.compile(r"^Epoch (\d+)/(\d+)\s*$"), self._start_epoch),
             LineRule("", re.compile(r"\bgaspi_run\b.*? -n (\d+)"), self._ranks),
             LineRule("", re.compile(r"\btarantella\b.*? -n (\d+)"), self._ranks),
@@ -59,6 +61,9 @@ class TarantellaParser(LineParser):
         self._is_tarantella = True
         self.log.ranks = count(match[1]) or None
 
+    def _counts_samples(self, match: re.Match[str], line: LogLine) -> None:
+        self._size = count(match[1])
+
     def _tarantella_line(self, match: re.Match[str], line: LogLine) -> None:
         self._is_tarantella = True
 
@@ -76,7 +81,8 @@ class TarantellaParser(LineParser):
         loss = _LOSS.search(line.text)
         if loss is not None:
             self.log.loss(self._epoch, finite(loss[1]))
-        if per_step[3] == "sample":
+        # Keras before 2.4 counts samples ("Train on N samples"), and calls each of them a step.
+        if per_step[3] == "sample" or done == self._size:
             if elapsed:
                 self._samples = (done, elapsed)
             return

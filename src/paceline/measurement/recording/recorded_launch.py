@@ -7,7 +7,7 @@ from typing import IO, Any
 
 from paceline.errors import InputError, PacelineError
 from paceline.importers.import_launches import UserFacts, launch_of_log
-from paceline.importers.logs import read_log, reader_named, readers, sniff_log
+from paceline.importers.logs import read_log, reader_named, readers
 from paceline.interrupts import held_interrupts
 from paceline.launch import LaunchExit
 from paceline.measurement.environment import OtherPrograms, describe_environment, load_average
@@ -232,11 +232,8 @@ def _launch_of_output(
     launch: Launch, request: RunRequest, log: Path, facts: Mapping[str, Any]
 ) -> Launch | None:
     """The launch from the output of the command; None if its format is unknown."""
-    reader = reader_named(request.program) if request.program else sniff_log(log)
-    if reader is None:
-        return None
     try:
-        read = launch_of_log(read_log(log, reader.name), log, request.study, request.given)
+        read = launch_of_log(read_log(log, request.program), log, request.study, request.given)
     except InputError:
         if request.program is None:
             return None

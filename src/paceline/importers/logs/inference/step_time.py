@@ -130,6 +130,7 @@ def _stamp_estimate(series: Series) -> StepEstimate | None:
         count = after.step - before.step
         times.append((after.step, count, (after.stamp - before.stamp) / count))
         resolution = max(resolution, before.resolution)
+    times = _undamaged(times)
     elapsed = sum(count * each for _, count, each in times)
     if len(times) < 2 or elapsed <= 0 or statistics.median(each for *_, each in times) <= 0:
         return None
@@ -139,6 +140,15 @@ def _stamp_estimate(series: Series) -> StepEstimate | None:
         times = [(times[-1][0], steps, elapsed / steps)]
     estimate = StepEstimate(STAMPS, tuple(times), resolution / elapsed, series.counts_steps)
     return estimate if _is_steady(estimate) else None
+
+
+def _undamaged(times: list[tuple[int, int, float]]) -> list[tuple[int, int, float]]:
+    """Intervals without the few that are far too short: their counter was cut or overwritten."""
+    if not times:
+        return times
+    usual = statistics.median(seconds for *_, seconds in times)
+    kept = [one for one in times if one[2] >= usual / 3]
+    return kept if len(kept) >= 0.8 * len(times) else times
 
 
 def _is_steady(estimate: StepEstimate) -> bool:
@@ -160,10 +170,11 @@ def _field_estimates(series: Series, label: str) -> list[StepEstimate | None]:
             return []
         each = [(r.segment, r.step, 1 / r.fields[label].value) for r in records]
         rounding = _rounding(series, label)
-        return [_per_record(series, name, each, rounding, is_certain=True)]
+        return [_per_record(series, f"{name} ({kind})", each, rounding, is_certain=True)]
     if kind is FieldKind.STEP_SECONDS:
         each = [(r.segment, r.step, r.fields[label].value) for r in records]
-        return [_per_record(series, name, each, _rounding(series, label), is_certain=True)]
+        rounding = _rounding(series, label)
+        return [_per_record(series, f"{name} ({kind})", each, rounding, is_certain=True)]
     if kind is FieldKind.SECONDS or (kind is FieldKind.PLAIN and _is_duration(label, values)):
         elapsed = _elapsed_estimate(series, label)
         if elapsed is not None:
@@ -191,6 +202,7 @@ def _elapsed_estimate(series: Series, label: str) -> StepEstimate | None:
         count = after.step - before.step
         times.append((after.step, count, (second.value - first.value) / count))
         rounding = max(rounding, second.rounding)
+    times = _undamaged(times)
     if len(times) < 2:
         return None
     first_step, last_step = growth[0][0], growth[-1][1]
