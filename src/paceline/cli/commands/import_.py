@@ -26,7 +26,7 @@ BYTES_PER_SECOND = 10_000_000.0
 @click.option("--program", metavar="NAME", help="Program that wrote the files [default: detected].")
 @click.option(
     "--series",
-    metavar="TEXT",
+    metavar="LABEL",
     default="",
     help="Training series of a log that has several: a part of its line.",
 )
