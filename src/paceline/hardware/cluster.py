@@ -16,7 +16,9 @@ class Cluster(SourcedEntry):
         ``intra`` joins the devices of a node, ``inter`` the nodes, ``host`` a device to the memory
         of its host. ``oversubscription`` is the total NIC bandwidth over the bandwidth of the
     network core (1: full bisection). ``bandwidth_spread`` is the standard deviation of the log
-    bandwidth of assumed links.
+    bandwidth of assumed links. ``machine``: devices of one machine, if ``intra`` spans several of
+    them (an NVLink domain of GB200 NVL72 is a node of 18 machines). ``assumed`` says which links
+    were not stated.
     """
 
     name: str
@@ -30,10 +32,12 @@ class Cluster(SourcedEntry):
     oversubscription: float = 1.0
     bandwidth_spread: float = 0.0
     price_per_device_hour: float | None = None
+    machine: int | None = None
+    assumed: str = ""
 
     def __post_init__(self) -> None:
-        for key in ("devices_per_node", "nodes", "nics_per_node"):
-            if getattr(self, key) < 1:
+        for key in ("devices_per_node", "nodes", "nics_per_node", "machine"):
+            if getattr(self, key) is not None and getattr(self, key) < 1:
                 raise InputError(
                     f"{self.name}: {key} must be at least 1 (got {getattr(self, key)})",
                     "give a positive integer",
@@ -76,8 +80,13 @@ class Cluster(SourcedEntry):
     def shaped(self, nodes: int, devices_per_node: int) -> "Cluster":
         """``nodes`` nodes of which ``devices_per_node`` devices are used (``-j 4x8``).
 
-        NICs that serve only unused devices are not used either.
+        NICs that serve only unused devices are not used either. Nodes of at most one ``machine``
+        are machines: they are joined in as few domains of equal size as possible.
         """
+        if self.machine and nodes > 1 and devices_per_node <= self.machine:
+            devices = nodes * devices_per_node
+            nodes = fewest_domains(nodes, devices_per_node, self.devices_per_node)
+            devices_per_node = devices // nodes
         if not 1 <= devices_per_node <= self.devices_per_node:
             raise InputError(
                 f"a node of {self.name} has {self.devices_per_node} devices "
@@ -89,6 +98,13 @@ class Cluster(SourcedEntry):
         return dataclasses.replace(
             self, nodes=nodes, devices_per_node=devices_per_node, nics_per_node=nics
         )
+
+    def on_machines(self) -> str:
+        """What a node is, if not a machine: ``64 devices of 16 machines``; else empty."""
+        if self.machine is None or self.devices_per_node <= self.machine:
+            return ""
+        count = -(-self.devices_per_node // self.machine)
+        return f"{self.devices_per_node} devices of {count} machines"
 
     def require_network(self) -> Link:
         """The link between nodes; an error if there is none."""
@@ -108,3 +124,9 @@ class Cluster(SourcedEntry):
                 "add one: intra = \"pcie4_x16\" ('paceline catalog links' lists all)",
             )
         return self.intra
+
+
+def fewest_domains(nodes: int, devices_per_node: int, largest: int) -> int:
+    """Number of equal domains of at most ``largest`` devices that ``nodes`` machines fill."""
+    fewest = -(-nodes * devices_per_node // largest)
+    return next(count for count in range(fewest, nodes + 1) if nodes % count == 0)

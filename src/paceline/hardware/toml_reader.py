@@ -41,6 +41,7 @@ class ClusterTable(SourcedEntry):
     nics_per_node: Annotated[int, COUNT] = 1
     oversubscription: Annotated[float, quantity(float)] = 1.0
     price_per_device_hour: Annotated[float | None, quantity(float, may_be_zero=True)] = None
+    machine: Annotated[int | None, COUNT] = None
 
 
 KINDS = ("source", "device", "link", "cluster")

@@ -9,7 +9,7 @@ among such networks (`DefaultLink.spread`).
 from dataclasses import dataclass
 
 from paceline.hardware import catalogue
-from paceline.hardware.cluster import Cluster
+from paceline.hardware.cluster import Cluster, fewest_domains
 from paceline.hardware.device import Device
 from paceline.hardware.link import Link
 
@@ -53,6 +53,18 @@ _OUTER_OF_CARDS = ((2020, "ib_edr_100g", 0.0), (2017, "eth_25g", 0.0), (0, "eth_
 
 
 @dataclass(frozen=True)
+class NvlinkDomain:
+    """An NVLink domain: its devices, and those of one of its machines."""
+
+    devices: int
+    machine: int
+
+
+_DOMAINS = {"gb200": NvlinkDomain(72, 4), "gb300": NvlinkDomain(72, 4)}
+"""NVLink domains over several machines by device (NVIDIA datasheets of GB200 and GB300 NVL72)."""
+
+
+@dataclass(frozen=True)
 class DefaultLink:
     """An assumed link.
 
@@ -63,6 +75,11 @@ class DefaultLink:
     link: Link
     cards: int
     spread: float
+
+
+def nvlink_domain(device: Device) -> NvlinkDomain | None:
+    """The NVLink domain of a device; None if its links do not leave a machine."""
+    return next((domain for mark, domain in _DOMAINS.items() if mark in device.name), None)
 
 
 def default_inner_link(device: Device) -> DefaultLink:
@@ -93,9 +110,18 @@ def with_default_links(
 ) -> Cluster:
     """A cluster of one kind of device, with default links where none is stated.
 
-    The notes name the assumed links; ``bandwidth_spread`` is how much such links vary.
+    Machines whose devices share an NVLink domain (GB200 NVL72) are joined, unless ``outer`` is a
+    network: the domain is the node, and the network joins domains. ``assumed`` of
+    the cluster names the assumed links; ``bandwidth_spread`` is how much such links vary.
     """
-    notes, spread = [], 0.0
+    notes, spread, machine = [], 0.0, None
+    joined = nvlink_domain(device)
+    is_fabric = outer is None or outer.scope == "intra"
+    if joined is not None and is_fabric and nodes > 1 and devices_per_node <= joined.machine:
+        machine, devices = devices_per_node, nodes * devices_per_node
+        nodes = fewest_domains(nodes, devices_per_node, joined.devices)
+        devices_per_node, outer, cards = devices // nodes, None, None
+        notes.append(f"assumes NVLink domains of {devices_per_node} devices (--link)")
     if devices_per_node > 1 and inner is None:
         usual = default_inner_link(device)
         inner, spread = usual.link, usual.spread if nodes == 1 else 0.0
@@ -115,7 +141,8 @@ def with_default_links(
         outer,
         nics_per_node=cards or 1,
         bandwidth_spread=spread,
-        notes="; ".join(notes),
+        assumed="; ".join(notes),
+        machine=machine,
     )
 
 

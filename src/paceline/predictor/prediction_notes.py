@@ -4,12 +4,14 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from paceline.constants import number
+from paceline.predictor.comm.fabric import outer_family, through_host
 from paceline.predictor.partition.partition import Partition, busiest_expert_load
 from paceline.predictor.plan.plan_choices import ContextForm
 from paceline.predictor.prediction_inputs import PredictionInputs
 from paceline.predictor.schedule.timeline import Timeline
 from paceline.predictor.uncertainty.applied_corrections import variation_of
 from paceline.predictor.uncertainty.correction_table import shipped_corrections
+from paceline.units import format_bandwidth
 from paceline.workload.capture_notes import capture_notes
 from paceline.workload.graph import Graph
 
@@ -20,8 +22,8 @@ def prediction_notes(timeline: Timeline) -> tuple[str, ...]:
     notes = []
     if job.evidence.source:
         notes.append(job.evidence.source)
-    if job.cluster.bandwidth_spread:
-        notes.append(job.cluster.notes or "assumes default links (not stated)")
+    if job.cluster.assumed:
+        notes.append(job.cluster.assumed)
     if job.input_seconds == 0 and job.evidence.input_seconds is None:
         notes.append("assumes the input pipeline keeps up")
     has_jitter = variation_of(job, corrections.step) is not None
@@ -31,11 +33,31 @@ def prediction_notes(timeline: Timeline) -> tuple[str, ...]:
         notes.append("FLOP and activations of the layers are unknown: memory is a lower bound")
     if job.plan.tp > 1 and not parts.sharding.divides:
         notes.append("tp divides no layer of this model: every device computes all of them")
+    notes += _tcp_limit(parts, corrections.step.bandwidth_factor)
     notes += _choices(parts)
     notes += [*corrections.step.notes, *_graph_notes(job.workload.graph)]
     if job.evidence.launches == 0:
         notes += _outside_domain(job)
     return tuple(notes)
+
+
+def _tcp_limit(parts: Partition, factor: float) -> Iterator[str]:
+    """What a NIC reaches through the host's TCP, if that is less than its line rate."""
+    cluster = parts.cluster
+    link = cluster.inter
+    if cluster.nodes == 1 or link is None or link.per == "node" or outer_family(link) != "tcp":
+        return
+    line_rate = link.known_bandwidth
+    reached = through_host(line_rate, "tcp")
+    if not reached < line_rate:
+        return
+    efficiency = parts.framework.library(cluster.device).efficiency
+    tcp = factor * reached * efficiency.get("tcp", 1.0)
+    rdma = format_bandwidth(line_rate * efficiency.get("rdma", 1.0))
+    yield (
+        f"{link.name} over TCP reaches {format_bandwidth(float(tcp))} per NIC, of "
+        f"{format_bandwidth(line_rate)}; RDMA (RoCE, InfiniBand) would reach {rdma}"
+    )
 
 
 @lru_cache(maxsize=64)

@@ -167,7 +167,8 @@ def _links(cluster: "Cluster") -> list[tuple[str, str]]:
     """The links in use between devices and between nodes."""
     links = []
     if cluster.devices_per_node > 1 and cluster.intra is not None:
-        links.append(f"{cluster.intra.name} in a node")
+        domain = cluster.on_machines()
+        links.append(f"{cluster.intra.name} {'among ' + domain if domain else 'in a node'}")
     if cluster.nodes > 1 and cluster.inter is not None:
         nics = cluster.nics_per_node
         links.append(f"{nics} NIC{'s' if nics > 1 else ''} of {cluster.inter.name} per node")

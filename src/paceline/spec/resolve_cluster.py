@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from paceline.errors import InputError
-from paceline.hardware import Cluster, catalogue
+from paceline.hardware import Cluster, Link, catalogue
 from paceline.spec.job_options import JobOptions
 from paceline.units import parse_bandwidth, parse_scale
 
@@ -29,7 +29,8 @@ def _whole_cluster(
     inter = catalogue.link(link) if link and not _is_rate(link) else None
     intra = catalogue.link(intra_link) if intra_link else None
     for named, option, scope in ((inter, "--link", "inter"), (intra, "--intra-link", "intra")):
-        if named is not None and named.scope != scope:
+        spans_machines = option == "--link" and device and named == _fabric_of(device)
+        if named is not None and named.scope != scope and not spans_machines:
             where = {"inter": "between nodes", "intra": "inside a node"}
             is_for = where.get(named.scope, "between host and device")
             raise InputError(
@@ -40,7 +41,10 @@ def _whole_cluster(
         if device:
             raise InputError("--cluster and --device are mutually exclusive", "give only one")
         base = cluster if isinstance(cluster, Cluster) else catalogue.cluster(str(cluster))
-        return replace(base, inter=inter or base.inter, intra=intra or base.intra)
+        base = replace(base, inter=inter or base.inter, intra=intra or base.intra)
+        kept = link is not None and options.get("nics") is None and base.nics_per_node > 1
+        text = f"assumes {base.nics_per_node} NICs of {link} per node, as {base.name} has (--nics)"
+        return replace(base, assumed=text) if kept else base
     if not device and options.get("trace") is not None:
         from paceline.predictor.kernels.layer_traces import TRACED_DEVICE
 
@@ -54,9 +58,23 @@ def _whole_cluster(
     from paceline.hardware.usual_links import default_outer_link, with_default_links
 
     found, nodes = catalogue.device(device), options.get("nodes") or 1
+    usual = default_outer_link(found, processes or 1)
     if inter is None and link:
-        inter = default_outer_link(found, processes or 1).link  # `_scaled` sets the stated rate
-    return with_default_links(found, nodes, processes or 1, intra, inter)
+        inter = usual.link  # `_scaled` sets the stated rate
+    if inter is None or inter.transport != "rdma" or options.get("nics") is not None:
+        return with_default_links(found, nodes, processes or 1, intra, inter)
+    # Nodes of a generation have the same number of RDMA NICs, whatever their rate.
+    cluster = with_default_links(found, nodes, processes or 1, intra, inter, usual.cards)
+    assumed = f"assumes {usual.cards} NICs of {link} per node (--nics)" if nodes > 1 else ""
+    return replace(cluster, assumed="; ".join(filter(None, (cluster.assumed, assumed))))
+
+
+def _fabric_of(device: str) -> Link | None:
+    """The link inside a node, if it spans machines of the device (GB200 NVL72)."""
+    from paceline.hardware.usual_links import default_inner_link, nvlink_domain
+
+    found = catalogue.device(device)
+    return default_inner_link(found).link if nvlink_domain(found) else None
 
 
 def _is_rate(link: str) -> bool:

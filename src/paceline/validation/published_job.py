@@ -191,9 +191,9 @@ def _cluster(configuration: Configuration, device: Device, assumptions: list[str
     for name in (configuration.intra_link, configuration.inter_link):
         if name and _link(name) is None:
             assumptions.append(f"link '{name}' is not in the catalogue")
-    if found.notes:
-        assumptions.append(found.notes)
-    return replace(found, name="published", notes="")
+    if found.assumed:
+        assumptions.append(found.assumed)
+    return replace(found, name="published", assumed="")
 
 
 def _link(name: str) -> Link | None:
