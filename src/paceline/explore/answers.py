@@ -16,13 +16,14 @@ from paceline.explore.published import published_points
 from paceline.explore.state import ExplorerState, form_knobs
 from paceline.explore.uploads import Upload
 from paceline.hardware import Cluster
-from paceline.predictor.api import predict
+from paceline.predictor.api import noted, prepared_job
 from paceline.predictor.memory.fit_probability import fits_probability
+from paceline.predictor.predict import predict_job
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.prediction_text import headline, utilisation_text
 from paceline.predictor.sweep.scaling_curve import scaling_curve
 from paceline.predictor.training_run import DAY
-from paceline.spec.defaults import complete_job
+from paceline.spec.defaults import CompleteJob, complete_job
 from paceline.spec.job_options import JobOptions, MeasuredOptions
 from paceline.spec.jobs import check_job
 from paceline.spec.resolve_cluster import cluster_of
@@ -57,10 +58,14 @@ class AskedJob:
         return self.state.keywords(nodes=self.state.nodes, **self.evidence)
 
     @cached_property
+    def complete(self) -> CompleteJob:
+        """The job with the defaults that `paceline.predict` selects; a search for large models."""
+        return complete_job(self.model, self.cluster, check_job(self.keywords()))
+
+    @cached_property
     def options(self) -> dict[str, Any]:
-        """Keywords of `paceline.predict`, with the defaults that it selects for the state."""
-        asked = check_job(self.keywords())
-        chosen = dict(complete_job(self.model, self.cluster, asked).options)
+        """Keywords of `paceline.predict`, defaults included, without the number of nodes."""
+        chosen = dict(self.complete.options)
         return {name: value for name, value in chosen.items() if name != "nodes"}
 
     @property
@@ -81,11 +86,10 @@ class AskedJob:
         return prod(self.options.get(name, 1) for name in ("tp", "pp", "cp"))
 
     def predicted(self, nodes: int) -> Prediction:
-        """The prediction for ``nodes``."""
-        if nodes == self.state.nodes:  # with a note about the selected defaults
-            return predict(self.model, self.target, **self.keywords())
+        """The prediction of `paceline.predict` for ``nodes``, with a note on selected defaults."""
         options = cast(JobOptions, {**self.options, "nodes": nodes})
-        return predict(self.model, self.target, **options)
+        inputs = prepared_job(self.complete.model, self.target, None, options, None)
+        return noted(predict_job(inputs), self.complete.note)
 
 
 @dataclass(frozen=True)
@@ -232,7 +236,7 @@ def _curve(job: AskedJob, counts: Sequence[int]) -> list[dict[str, float]]:
     split = max(plan.tp, plan.pp, plan.cp, plan.ep) > 1
     if measured or split or "global_batch" in options:
         raise InputError("scaling curves support data parallelism only", "predict each topology")
-    workload = workload_of(job.model, 1, options)
+    workload = workload_of(job.complete.model, 1, options)
     per_node = job.cluster.devices_per_node
     points = scaling_curve(workload, job.cluster, plan, counts, program_of(options))
     rows = []

@@ -93,7 +93,7 @@ def _predict(job: JobRequest, plan: Plan | None, evidence: "Evidence | Study | N
         local = predict_local(job.model, [topology], store=store, **cast(Any, options))
         return local.comparisons[0].prediction
     prepared, note = _completed(job.model, job.cluster, plan, options, evidence)
-    found = _noted(predictor.predict_job(prepared), note)
+    found = noted(predictor.predict_job(prepared), note)
     if evidence is None or isinstance(evidence, Evidence):
         return found
     return _with_note(found, evidence)
@@ -227,7 +227,7 @@ def whatif(
     found = []
     for job in jobs_of(model, cluster, options, "whatif"):
         prepared, note = _completed(job.model, job.cluster, plan, job.options, evidence)
-        base = _noted(predictor.predict_job(prepared), note)
+        base = noted(predictor.predict_job(prepared), note)
         found.append(WhatIfs(base, tuple(what_if(prepared))))
     if has_lists({"model": model, "cluster": cluster, **options}):
         return WhatIfLists(tuple(found))
@@ -269,7 +269,7 @@ def _completed(
     return prepared_job(job.model, cluster, plan, job.options, evidence), job.note
 
 
-def _noted(prediction: Prediction, note: str) -> Prediction:
+def noted(prediction: Prediction, note: str) -> Prediction:
     """The prediction with ``note`` as its first note."""
     return replace(prediction, notes=(note, *prediction.notes)) if note else prediction
 
