@@ -9,6 +9,7 @@ same tests with the same examples.
 """
 
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -148,3 +149,19 @@ def _private_place(tmp_path, monkeypatch):
     """Every test works in a directory of its own, with no store but its own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PACELINE_STORE", raising=False)
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """Debian's Chromium, which asks nobody for anything."""
+    from playwright.sync_api import sync_playwright
+
+    found = shutil.which("chromium")
+    assert found, "chromium is not installed: .ci/run installs it"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=found,
+            args=["--no-sandbox", "--disable-background-networking", "--disable-sync"],
+        )
+        yield browser
+        browser.close()

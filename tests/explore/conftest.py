@@ -2,13 +2,11 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 
 import pytest
 
-CHROMIUM = shutil.which("chromium")
 SERVE = "import sys; sys.argv[1:] = {arguments!r}; from paceline.cli.main import main; main()"
 
 
@@ -25,21 +23,6 @@ def explorer():
     finally:
         process.terminate()
         process.wait(30)
-
-
-@pytest.fixture(scope="session")
-def chromium():
-    """Debian's Chromium, which asks nobody for anything."""
-    from playwright.sync_api import sync_playwright
-
-    assert CHROMIUM, "chromium is not installed: .ci/run installs it"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM,
-            args=["--no-sandbox", "--disable-background-networking", "--disable-sync"],
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""The documentation as static pages, with search and a gallery of figures."""
