@@ -92,10 +92,10 @@ def test_added_level_runs_only_missing_launches(store, instant):
 def test_launches_are_added_until_the_interval_is_narrow_or_the_cap_is_reached(store, instant):
     noise = random.Random(1)
     instant[1] = iter([0.1 * noise.uniform(0.5, 1.5) for _ in range(99)])
-    instant[2] = iter([0.1 + 1e-5 * number for number in range(99)])
-    design = replace(Design.randomised(jobs(1, 2), 5, 1), stopping=StoppingRule(0.02, most=12))
+    instant[2] = iter([0.1 + 1e-5 * (number % 2) for number in range(99)])
+    design = replace(Design.randomised(jobs(1, 2), 8, 1), stopping=StoppingRule(0.02, most=12))
     launches = run_study(store, "s", design)
-    assert Counter(one.batch_per_rank for one in launches) == {1: 12, 2: 5}
+    assert Counter(one.batch_per_rank for one in launches) == {1: 12, 2: 8}
     assert all(one.job["stopping"] for one in launches)
     ended = store.design("s")["ended"]["configurations"]
     assert [one["stopped_by"] for one in ended] == ["most launches", "narrow enough"]

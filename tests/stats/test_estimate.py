@@ -9,6 +9,7 @@ from scipy import stats
 from paceline.errors import InputError
 from paceline.stats.bootstrap import bca_interval, bootstrap_interval
 from paceline.stats.estimate import estimate
+from paceline.stats.modes import modes
 from paceline.stats.normality import normality_p_value
 from paceline.stats.stopping import LOOKS, StoppingRule
 
@@ -82,14 +83,35 @@ def test_differing_intervals_come_with_a_recommendation():
 
 
 def test_a_stopping_rule_looks_at_few_numbers_and_ends_at_its_cap():
-    rule = StoppingRule(0.02, most=10)
-    assert rule.looks == (5, 8, 10)
+    rule = StoppingRule(0.02, most=14)
+    narrow, wide = [1.0, 1.001, 0.999, 1.0] * 2, [1.0, 1.3, 0.8, 1.1] * 2
+    assert rule.looks == (8, 12, 14)
     assert rule.wanted([]) == LOOKS[0]
-    assert rule.wanted([1.0, 1.001, 0.999, 1.0, 1.001]) == 5, "narrow enough"
-    assert rule.wanted([1.0, 1.3, 0.8, 1.1, 0.9]) == 8
-    assert rule.wanted([1.0, 1.3, 0.8, 1.1, 0.9] * 2) == 10
-    assert rule.wanted([1.0, 1.0, 1.0, 1.0]) == 5, "no look before its time"
-    assert rule.wanted([], failed=10) == 10, "what always fails ends too"
+    assert rule.wanted(narrow) == 8, "narrow enough"
+    assert rule.wanted(wide) == 12
+    assert rule.wanted([*wide, *wide[:4]]) == 14
+    assert rule.wanted([1.0] * 7) == 8, "no look before its time"
+    assert rule.wanted([], failed=14) == 14, "what always fails ends too"
     for wrong in ({"relative_half_width": 0.0}, {"relative_half_width": 0.1, "most": 2}):
         with pytest.raises(InputError):
             StoppingRule(**wrong)
+
+
+def test_a_drift_and_two_modes_do_not_stop_a_configuration():
+    rule = StoppingRule(0.05, most=30)
+    assert rule.wanted([1.0 + 0.004 * number for number in range(8)]) == 12
+    assert rule.wanted([1.0, 1.31, 1.0, 1.01, 1.3, 1.01, 1.32, 1.0]) == 12
+
+
+def test_two_modes_widen_the_interval_to_both():
+    found = estimate([1.0, 1.01, 0.99, 1.5, 1.0, 1.51, 1.49, 1.0])
+    assert (found.low, found.high) == pytest.approx((1.0, 1.5), rel=0.01)
+    assert [mode.launches for mode in modes([1.0, 1.01, 0.99, 1.5, 1.0, 1.51, 1.49, 1.0])] == [5, 3]
+
+
+@pytest.mark.parametrize("count", [5, 8, 12, 30])
+def test_one_launch_alone_and_normal_noise_are_no_mode(count):
+    random = np.random.default_rng(count)
+    found = [modes(np.exp(random.normal(0, 0.1, count)).tolist()) for _ in range(500)]
+    assert sum(map(bool, found)) / 500 <= 0.03
+    assert modes([1.0, 1.01, 0.99, 1.02, 1.0, 0.98, 9.0]) == ()

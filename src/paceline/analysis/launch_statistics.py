@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from paceline.errors import InputError
+from paceline.stats.modes import modes
 from paceline.stats.normality import ENOUGH
 from paceline.stats.step_statistics import autocorrelation
 from paceline.store import Launch, Status
@@ -115,11 +116,23 @@ def launch_warnings(launches: Sequence[Launch]) -> list[ResultWarning]:
 
 
 def _distribution_warnings(finished: Sequence[Launch]) -> list[ResultWarning]:
+    seconds = [mean_step_seconds(launch) for launch in finished]
+    if found := modes(seconds):
+        levels = " and ".join(
+            f"{plural(one.launches, 'launch')} near {1e3 * one.mean:.3g} ms" for one in found
+        )
+        return [
+            ResultWarning(
+                "two modes",
+                f"{levels}: the mean describes neither, and the interval spans both",
+                "compare their environment, placement and load with 'paceline study show'",
+            )
+        ]
     if len(finished) < ENOUGH:
         return []
     from paceline.stats.bootstrap import bootstrap_interval
 
-    other = bootstrap_interval([mean_step_seconds(launch) for launch in finished])
+    other = bootstrap_interval(seconds)
     if other is None or not other.recommendation:
         return []
     message = f"the bootstrap interval is [{other.low:.4g}, {other.high:.4g}] s per step"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from paceline.errors import InputError
 from paceline.stats.distributions import upper_quantile
+from paceline.stats.modes import modes
 
 CONFIDENCE = 0.95
 SEQUENTIAL_WIDENING = 1.07
@@ -53,8 +54,9 @@ def estimate(values: Sequence[float], sequential: bool = False) -> Estimate:
     """Arithmetic mean of one value per launch, with the interval of Student's t.
 
     The interval is that of the mean logarithm, moved from the geometric to the arithmetic mean. If
-    a value is not positive, it is the interval of the values themselves. Set ``sequential`` if a
-    stopping rule chose the number of launches.
+    a value is not positive, it is the interval of the values themselves. If the launches have two
+    modes, the interval also spans their means: the next campaign may have one of them. Set
+    ``sequential`` if a stopping rule chose the number of launches.
     """
     if not values:
         raise InputError(
@@ -71,7 +73,9 @@ def estimate(values: Sequence[float], sequential: bool = False) -> Estimate:
         half = width * deviation
         return Estimate(mean, mean - half, mean + half, count, deviation)
     factor = math.exp(width * statistics.stdev(map(math.log, values)))
-    return Estimate(mean, mean / factor, mean * factor, count, deviation)
+    found = modes(values)
+    low, high = (found[0].mean, found[-1].mean) if found else (mean, mean)
+    return Estimate(mean, min(low, mean / factor), max(high, mean * factor), count, deviation)
 
 
 def student_t(degrees_of_freedom: float, confidence: float = CONFIDENCE) -> float:
