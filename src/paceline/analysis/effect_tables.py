@@ -42,6 +42,12 @@ def variance_table(effects: StudyEffects) -> Table:
     """Analysis of variance of the logarithm of seconds per sample."""
     found = effects.variance
     wrong = "; ".join(found.checks.warnings)
+    plots = (
+        f"Whole plots: {found.plot_degrees} degrees of freedom, the error of the factor that the "
+        "order was blocked by. "
+        if found.plot_degrees
+        else ""
+    )
     return Table.of(
         found.rows,
         (Column("term"), lambda row: row.name),
@@ -52,7 +58,7 @@ def variance_table(effects: StudyEffects) -> Table:
         (Column("p", decimals=4), lambda row: _known(row.p_value)),
         title="Analysis of variance (logarithm of seconds per sample)",
         note=f"Error: {found.error_degrees} degrees of freedom, {100 * found.error_share:.1f} % of "
-        f"the variation. Residuals: {wrong or 'no assumption of the model rejected'}.",
+        f"the variation. {plots}Residuals: {wrong or 'no assumption of the model rejected'}.",
     )
 
 

@@ -1,13 +1,16 @@
 """Effects of the factors of a study on seconds per sample, on logarithms."""
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from paceline.analysis.completeness import completeness
+from paceline.analysis.configurations import configuration
 from paceline.analysis.launch_statistics import mean_step_seconds
 from paceline.errors import InputError
-from paceline.stats.anova import AnalysisOfVariance, analyse_variance
+from paceline.stats.anova import AnalysisOfVariance, SplitPlot, analyse_variance
 from paceline.stats.factorial import TwoLevelAnalysis, two_level_analysis
 from paceline.store import Launch, Status
 
@@ -28,8 +31,15 @@ class StudyEffects:
     cells: dict[tuple[Any, ...], float]
 
 
-def study_effects(launches: Sequence[Launch]) -> StudyEffects | None:
-    """Effects of the factors of a study; None without factors or with too few launches."""
+def study_effects(
+    launches: Sequence[Launch], design: Mapping[str, Any] | None = None
+) -> StudyEffects | None:
+    """Effects of the factors of a study; None without factors or with too few launches.
+
+    ``design`` is the recorded one: a blocked order is a split plot, and configurations without
+    results leave main effects only.
+    """
+    planned = design or {}
     included = [
         one
         for one in launches
@@ -52,14 +62,35 @@ def study_effects(launches: Sequence[Launch]) -> StudyEffects | None:
     cells: dict[tuple[Any, ...], list[float]] = {}
     for number, key in enumerate(zip(*columns.values(), strict=True)):
         cells.setdefault(key, []).append(responses[number])
+    found = completeness(planned, launches)
+    whole = found is None or found.measured == found.planned
     return StudyEffects(
         {name: tuple(sorted(own, key=_sortable)) for name, own in varied.items()},
         analyse_variance(
-            columns, responses, range(len(included)), interactions=min(3, len(varied))
+            columns,
+            responses,
+            range(len(included)),
+            interactions=min(3, len(varied)) if whole else 1,
+            plots=_plots(planned, included, varied),
         ),
-        _two_level(varied, cells),
+        _two_level(varied, cells) if whole else None,
         {key: math.exp(math.fsum(own) / len(own)) for key, own in cells.items()},
     )
+
+
+def _plots(
+    design: Mapping[str, Any], launches: Sequence[Launch], varied: Mapping[str, object]
+) -> SplitPlot | None:
+    """Whole plots of a blocked order: the k-th launches of all configurations are block k."""
+    if design.get("order_kind") != "blocked" or design["block_by"] not in varied:
+        return None
+    number: Counter[tuple[object, ...]] = Counter()
+    blocks = []
+    for one in launches:
+        key = configuration(one)
+        blocks.append(number[key])
+        number[key] += 1
+    return SplitPlot(design["block_by"], blocks) if max(blocks) > 0 else None
 
 
 def _two_level(

@@ -25,7 +25,8 @@ class Design:
     blocks of the jobs that need more launches, while all launches together took less than
     ``most_seconds``. ``launch_seconds`` is the timeout of a launch. With ``detect_warmup`` the
     detected warm-up is not counted. ``accuracy`` has the ``target`` and the ``margin`` of studies
-    that train by epochs; ``node_price`` is the price of a node per hour.
+    that train by epochs; ``node_price`` is the price of a node per hour. ``order_kind`` is random,
+    blocked (by the factor ``block_by`` within each block) or given.
     """
 
     jobs: tuple[Job, ...]
@@ -38,6 +39,8 @@ class Design:
     detect_warmup: bool = False
     accuracy: dict[str, Any] | None = None
     node_price: float | None = None
+    order_kind: str = "random"
+    block_by: str = ""
 
     @classmethod
     def randomised(
@@ -64,7 +67,8 @@ class Design:
                 levels = list(dict.fromkeys(jobs[index].factors.get(block_by) for index in members))
                 members.sort(key=lambda member: levels.index(jobs[member].factors.get(block_by)))
             order.extend(members)
-        return cls(tuple(jobs), tuple(order), seed)
+        kind = "blocked" if block_by else "random"
+        return cls(tuple(jobs), tuple(order), seed, order_kind=kind, block_by=block_by)
 
     def further_block(self, number: int, members: Sequence[int]) -> list[int]:
         """Order of a block that a stopping rule adds; the same for equal arguments."""
@@ -85,6 +89,8 @@ class Design:
             "detect_warmup": self.detect_warmup,
             "accuracy": self.accuracy,
             "node_price": self.node_price,
+            "order_kind": self.order_kind,
+            "block_by": self.block_by,
         }
 
     @classmethod
@@ -106,6 +112,8 @@ class Design:
             bool(document.get("detect_warmup", False)),
             document.get("accuracy"),
             document.get("node_price"),
+            document.get("order_kind", "random"),
+            document.get("block_by", ""),
         )
 
 

@@ -6,6 +6,7 @@ from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from paceline.analysis.accuracy import StudyAccuracy, study_accuracy
+from paceline.analysis.completeness import Completeness, completeness
 from paceline.analysis.configurations import LaunchGroup, finished, grouped, warning_lines
 from paceline.analysis.effects import StudyEffects, study_effects
 from paceline.analysis.parity_result import ParityTable
@@ -79,6 +80,16 @@ class StudyAnalysis:
         """The explanation of the study's first framework, if any."""
         return self.explanations[0] if self.explanations else None
 
+    @cached_property
+    def completeness(self) -> Completeness | None:
+        """What of the planned design was measured; None without a design."""
+        return completeness(self.design, self.launches)
+
+    @property
+    def same_network(self) -> bool:
+        """Whether all ranked frameworks passed the parity check."""
+        return self.parity is not None and set(self.frameworks) <= set(self.parity.same)
+
     @property
     def warnings(self) -> list[str]:
         """Warnings about the measurements, one line each."""
@@ -133,7 +144,7 @@ def analyse_launches(
         profile,
         rankings_of(launches) if len(by_framework) > 1 else {},
         ParityTable.from_json(design["parity"]) if design.get("parity") else None,
-        study_effects(launches),
+        study_effects(launches, design),
         study_accuracy(launches, design.get("accuracy")),
         design,
     )

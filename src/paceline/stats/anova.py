@@ -43,13 +43,18 @@ class VarianceRow:
 
 @dataclass(frozen=True)
 class AnalysisOfVariance:
-    """Rows of the terms, sum of squares and degrees of freedom of the error, residual checks."""
+    """Rows of the terms, sum of squares and degrees of freedom of the error, residual checks.
+
+    A split plot has a second error, that of the whole plots; its squares are not in ``error``.
+    """
 
     rows: tuple[VarianceRow, ...]
     error_squares: float
     error_degrees: int
     total_squares: float
     checks: "ResidualChecks"
+    plot_squares: float = 0.0
+    plot_degrees: int = 0
 
     @property
     def error_share(self) -> float:
@@ -62,11 +67,13 @@ def analyse_variance(
     responses: Sequence[float],
     order: Sequence[float] | None = None,
     interactions: int = 2,
+    plots: "SplitPlot | None" = None,
 ) -> AnalysisOfVariance:
     """Analyse the variance of ``responses``; ``factors`` has the level of each for every response.
 
     Terms include interactions of up to ``interactions`` factors. ``order`` is the time of each
-    response, for the trend check; by default the responses are in order of time.
+    response, for the trend check; by default the responses are in order of time. With ``plots``
+    the factor that was held within a whole plot is tested against the variation of plots.
     """
     varied = {name: list(levels) for name, levels in factors.items() if len(set(levels)) > 1}
     if not varied:
@@ -81,6 +88,13 @@ def analyse_variance(
     columns = {term: _columns(term, contrasts) for term in terms}
     whole = _design(columns, terms, len(values))
     error, rank, residuals = _fit(whole, values)
+    plot_squares, plot_degrees = 0.0, 0
+    if plots is not None:
+        blocks = _contrasts(plots.blocks)
+        before, rank_blocks, _ = _fit(np.hstack([whole, blocks]), values)
+        held = _contrasts(list(zip(plots.blocks, varied[plots.factor], strict=True)))
+        error, rank, residuals = _fit(np.hstack([whole, blocks, held]), values)
+        plot_squares, plot_degrees = max(0.0, before - error), rank - rank_blocks
     degrees = len(values) - rank
     total = float(np.sum((values - values.mean()) ** 2))
     mean_error = error / degrees if degrees else math.nan
@@ -90,12 +104,30 @@ def analyse_variance(
         before, rank_before, _ = _fit(_design(columns, without, len(values)), values)
         after, rank_after, _ = _fit(_design(columns, [*without, term], len(values)), values)
         squares, own = max(0.0, before - after), rank_after - rank_before
-        ratio = squares / own / mean_error if own and mean_error > 0.0 else math.nan
-        p_value = f_upper_tail(ratio, own, degrees) if not math.isnan(ratio) else math.nan
+        against, free = mean_error, degrees
+        if plots is not None and term == (plots.factor,):
+            against = plot_squares / plot_degrees if plot_degrees else math.nan
+            free = plot_degrees
+        ratio = squares / own / against if own and against > 0.0 else math.nan
+        p_value = f_upper_tail(ratio, own, free) if not math.isnan(ratio) else math.nan
         share = squares / total if total > 0.0 else 0.0
         rows.append(VarianceRow(term, squares, own, share, ratio, p_value))
     checks = check_residuals(residuals.tolist(), (values - residuals).tolist(), order)
-    return AnalysisOfVariance(tuple(rows), error, degrees, total, checks)
+    return AnalysisOfVariance(
+        tuple(rows), error, degrees, total, checks, plot_squares, plot_degrees
+    )
+
+
+@dataclass(frozen=True)
+class SplitPlot:
+    """Whole plots: launches of one block with the same level of ``factor`` follow each other.
+
+    ``blocks`` has the block of each response. The machine may drift from plot to plot, so the
+    factor is tested against the variation of plots (Yates 1935, "Complex experiments").
+    """
+
+    factor: str
+    blocks: Sequence[int]
 
 
 def _contrasts(levels: Sequence[object]) -> Matrix:

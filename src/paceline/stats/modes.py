@@ -20,14 +20,14 @@ long tail of many launches does not count as a mode.
 
 
 @dataclass(frozen=True)
-class Mode:
+class LaunchMode:
     """Launches at one level: their mean and number."""
 
     mean: float
     launches: int
 
 
-def modes(values: Sequence[float]) -> tuple[Mode, ...]:
+def modes(values: Sequence[float]) -> tuple[LaunchMode, ...]:
     """The two modes of positive ``values`` in ascending order; empty if one mode describes them.
 
     The largest gap between neighbours on the logarithmic scale that leaves two or more launches
@@ -46,7 +46,7 @@ def modes(values: Sequence[float]) -> tuple[Mode, ...]:
         within = math.sqrt(math.fsum(_squares(one) for one in groups) / (len(logs) - 2))
         if gap > critical * within:
             return tuple(
-                Mode(math.fsum(part) / len(part), len(part))
+                LaunchMode(math.fsum(part) / len(part), len(part))
                 for part in (ordered[:split], ordered[split:])
             )
     return ()

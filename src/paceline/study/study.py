@@ -157,8 +157,15 @@ class Study(PublicResult):
     @property
     def ended(self) -> dict[str, Any]:
         """Rule that stopped the study and each configuration; empty before its end."""
+        return dict(self.recorded_design.get("ended") or {})
+
+    @property
+    def recorded_design(self) -> dict[str, Any]:
+        """The design in the store as JSON values; empty before the study began."""
+        if not self.path.exists():
+            return {}
         with self.open() as store:
-            return dict((store.design(self.name) or {}).get("ended") or {})
+            return store.design(self.name) or {}
 
     def time_estimate(self) -> "StudyEstimate":
         """Number of launches, number of completed ones, and estimated time of the others."""
@@ -190,7 +197,7 @@ class Study(PublicResult):
         from paceline.analysis.effect_tables import effects_tables
         from paceline.analysis.effects import study_effects
 
-        effects = study_effects(self.launches)
+        effects = study_effects(self.launches, self.recorded_design)
         return [] if effects is None else effects_tables(effects)
 
     def outcome_tables(self) -> "list[Table]":

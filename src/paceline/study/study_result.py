@@ -39,11 +39,17 @@ def study_parts(study: "Study") -> "list[str | Table]":
 
 def study_warnings(study: "Study") -> list[str]:
     """Frameworks left out, doubtful results, and launches without results."""
+    from paceline.analysis.completeness import completeness
     from paceline.analysis.launch_tables import warnings_of
     from paceline.analysis.ranking_tables import left_out_lines
 
-    parity = parity_of(study)
-    return [*(left_out_lines(parity) if parity else ()), *warnings_of(study.launches)]
+    parity, launches = parity_of(study), study.launches
+    found = completeness(study.recorded_design, launches)
+    return [
+        *(left_out_lines(parity) if parity else ()),
+        *(f"warning: {note}" for note in (found.notes if found else ())),
+        *warnings_of(launches),
+    ]
 
 
 def study_fields(study: "Study") -> dict[str, Any]:
@@ -76,10 +82,7 @@ def parity_of(study: "Study") -> "ParityTable | None":
     """The recorded parity of the frameworks of a study; None if it compares none."""
     from paceline.analysis.parity_result import ParityTable
 
-    if not study.path.exists():
-        return None
-    with study.open() as store:
-        document = (store.design(study.name) or {}).get("parity")
+    document = study.recorded_design.get("parity")
     return None if document is None else ParityTable.from_json(document)
 
 

@@ -164,7 +164,7 @@ class StudySettings:
         launches = self.launches if stopping is None else stopping.looks[0]
         design = Design.randomised(jobs, launches, self.seed, self.block_by)
         if self.order == "given":
-            design = replace(design, order=tuple(range(len(jobs))) * launches)
+            design = replace(design, order=tuple(range(len(jobs))) * launches, order_kind="given")
         return replace(
             design,
             stopping=stopping,

@@ -158,10 +158,18 @@ def _how_often(results: StudyAnalysis) -> str:
 def _describe_order(design: Mapping[str, Any]) -> list[str]:
     if "order" not in design:
         return []
-    sentences = [
-        "Launches ran in randomised blocks: every configuration once per block, in random order "
-        f"(seed {design.get('seed')}), so that drift of the machine affects all equally."
-    ]
+    kind, seed = design.get("order_kind", "random"), f"seed {design.get('seed')}"
+    sentences = {
+        "random": [
+            "Launches were planned in randomised blocks: every configuration once per block, in "
+            f"random order ({seed}), so that drift of the machine affects all equally."
+        ],
+        "blocked": [
+            "Launches were planned in blocks with every configuration once; within a block, those "
+            f"with the same {design.get('block_by')} follow each other ({seed}): a split plot."
+        ],
+        "given": ["Launches ran in the given order, so drift of the machine affects results."],
+    }[kind]
     rule = design.get("stopping")
     if rule:
         sentences.append(

@@ -56,8 +56,8 @@ def ranking_section(results: StudyAnalysis) -> Section | None:
     models = ", ".join(sorted({launch.model for launch in results.launches}))
     return Section(
         "Ranking and parity",
-        text=f"{len(results.frameworks)} frameworks trained the same network, their launches "
-        "interleaved.",
+        text=f"{len(results.frameworks)} frameworks"
+        + (" trained the same network." if results.same_network else ": parity was not checked."),
         tables=[*tables, *([parity_table(parity)] if parity else [])],
         figures=[
             figure(
@@ -66,7 +66,10 @@ def ranking_section(results: StudyAnalysis) -> Section | None:
                 ranking_caption(results.rankings, models),
             )
         ],
-        notes=left_out_lines(parity) if parity else (),
+        notes=[
+            *(left_out_lines(parity) if parity else ()),
+            *(results.completeness.notes if results.completeness else ()),
+        ],
     )
 
 

@@ -44,6 +44,8 @@ def verdict(results: StudyAnalysis) -> list[str]:
         for explanation in results.explanations[:1]:
             sentences += _explained(explanation)
         sentences += [_predicted(one) for one in results.here if one.measured is not None]
+    if results.completeness is not None and (results.rankings or results.effects is not None):
+        sentences += results.completeness.notes
     return sentences or list(_plain(results))
 
 
@@ -55,14 +57,16 @@ def listed(items: Sequence[object]) -> str:
 
 def _ranked(processes: int, ranking: Ranking) -> str:
     best = ranking.names[0]
+    if len(ranking.names) == 1:
+        return f"With {plural(processes, 'process')}, only {best} has results: no ranking."
+    if min(len(group.launches) for group in ranking.groups) < 2:
+        return f"With {plural(processes, 'process')}, single launches cannot be ranked."
     rate = ranged_text(Ranged.of(ranking.groups[0].throughput), "samples/s")
     tied = ranking.tied_with(best)
     answer = f"With {plural(processes, 'process')}, {best} has the highest throughput: {rate}"
     if tied:
         named = listed(tied) if len(tied) <= NAMED else f"{len(tied)} others"
         return f"{answer}; the difference from {named} is not significant."
-    if len(ranking.names) == 1:
-        return f"{answer}."
     ratio = short_number(ranking.groups[0].throughput.mean / ranking.groups[1].throughput.mean)
     return f"{answer}, {ratio} times that of {ranking.names[1]}; the difference is significant."
 
