@@ -1,5 +1,7 @@
 """A study as an object: from Python or TOML, run, resumed, loaded, analysed, reported."""
 
+from dataclasses import replace
+
 import pytest
 from builders import comparison_launches, keep, keep_profile, study_launches
 
@@ -149,3 +151,18 @@ def test_the_page_of_a_comparison_has_ranking_parity_and_figure_of_all(tmp_path)
     assert study.explain(framework="jax").measured.first.framework == "jax"
     with pytest.raises(UnknownNameError, match="no framework in study both named 'mxnet'"):
         study.explain(framework="mxnet")
+
+
+def test_frameworks_are_compared_as_a_setting_or_a_factor():
+    names = ["torch-ddp", "jax"]
+    as_factor = StudySettings.of(factors={"framework": names, "batch": [8, 16]})
+    assert as_factor.compared_frameworks == tuple(names)
+    assert as_factor.compares_frameworks
+    kept = replace(as_factor, factors={**as_factor.factors, "framework": [*names, "keras"]})
+    assert kept.without_frameworks(names).factors["framework"] == names
+    assert not StudySettings.of(factors={"batch": [8, 16]}).compares_frameworks
+    both = StudySettings.of(factors={"framework": names, "model": ["fcn5", "resnet20"]})
+    assert not both.compares_frameworks, "parity is that of one network"
+    two_level = replace(as_factor, design_kind="two-level")
+    with pytest.raises(InputError, match="jax failed the parity check"):
+        two_level.without_frameworks(["torch-ddp"])

@@ -73,7 +73,7 @@ def test_a_stopping_rule_limits_and_warm_up_reach_the_design(tmp_path, quick_fra
     assert design.stopping.most == 20
     assert (design.most_seconds, design.launch_seconds) == (7200.0, 90.0)
     assert design.detect_warmup
-    assert len(design.order) == 5, "the first look"
+    assert len(design.order) == 8, "the first look"
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_stopping_rule_limits_and_warm_up_reach_the_design(tmp_path, quick_fra
             '[stopping]\nhalf_width = "2 %"\nlaunches = 3\n',
             3,
             "too few launches for a stopping rule: 3",
-            "5",
+            "8 launches or more",
         ),
         ("[stopping]\nlaunches = 9\n", 1, "[stopping] has no half_width", "half_width"),
         ('[limits]\ntime = "soon"\n', 2, "is not a duration", ""),

@@ -1,13 +1,11 @@
 """Effects of the factors of a study on seconds per sample, on logarithms."""
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from paceline.analysis.completeness import completeness
-from paceline.analysis.configurations import configuration
 from paceline.analysis.launch_statistics import mean_step_seconds
 from paceline.errors import InputError
 from paceline.stats.anova import AnalysisOfVariance, SplitPlot, analyse_variance
@@ -81,16 +79,11 @@ def study_effects(
 def _plots(
     design: Mapping[str, Any], launches: Sequence[Launch], varied: Mapping[str, object]
 ) -> SplitPlot | None:
-    """Whole plots of a blocked order: the k-th launches of all configurations are block k."""
+    """Whole plots of a blocked order; the replicate of a launch is its block."""
     if design.get("order_kind") != "blocked" or design["block_by"] not in varied:
         return None
-    number: Counter[tuple[object, ...]] = Counter()
-    blocks = []
-    for one in launches:
-        key = configuration(one)
-        blocks.append(number[key])
-        number[key] += 1
-    return SplitPlot(design["block_by"], blocks) if max(blocks) > 0 else None
+    blocks = [int(one.job.get("replicate", 0)) for one in launches]
+    return SplitPlot(design["block_by"], blocks) if len(set(blocks)) > 1 else None
 
 
 def _two_level(

@@ -14,6 +14,9 @@ would stop too often at an interval that is narrow by chance; with these and the
 the coverage stays near 95 % (tests/stats/test_simulations.py). Fewer than 8 launches show neither a
 second mode nor a drift."""
 
+FEWEST = 5
+"""Smallest maximum of launches."""
+
 SERIAL = 1.645
 """One-sided 5 % limit of the lag-1 autocorrelation of independent values, over 1 / sqrt(n)."""
 
@@ -34,10 +37,10 @@ class StoppingRule:
                 f"half_width must be between 0 and 1 (got {self.relative_half_width:g})",
                 'give a fraction of the mean, for example half_width = "2 %"',
             )
-        if self.most < LOOKS[0]:
+        if self.most < FEWEST:
             raise InputError(
-                f"too few launches for a stopping rule: {self.most} (minimum {LOOKS[0]})",
-                f"allow at least {LOOKS[0]} launches: the interval is first checked then",
+                f"too few launches for a stopping rule: {self.most} (minimum {FEWEST})",
+                f"allow {LOOKS[0]} launches or more: the interval is first checked then",
             )
 
     @property

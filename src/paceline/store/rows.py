@@ -252,6 +252,8 @@ is_design = with_fields(
         "accuracy": optional(object_of(optional(is_number))),
         "node_price": optional(is_amount),
         "ended": optional(is_object),
+        "order_kind": is_text,
+        "block_by": is_text,
     },
 )
 """The design of a study, in a store or in the directory of a prepared one."""

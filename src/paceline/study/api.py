@@ -73,12 +73,12 @@ def run_measurement(
     on_stage: OnStage = _ignore,
     on_launch: OnLaunch = _ignore,
 ) -> Study:
-    """Run a study; several frameworks of a new study without factors are checked for parity."""
+    """Run a study; several frameworks of a new study of one model are checked for parity."""
     from paceline.render.figure_files.figure_files import check_figure_path
     from paceline.study.study_result import write_ranking
 
     settings = study.settings
-    compares = settings is not None and not extend and len(settings.frameworks) > 1
+    compares = settings is not None and settings.compares_frameworks
     if figure is not None:
         check_figure_path(Path(figure))
         if not compares:

@@ -117,13 +117,13 @@ class Study(PublicResult):
         assert self.settings is not None, "parity needs a study with settings"
         list(self.settings.jobs())
         graph = zoo.build(self.settings.model)
-        names = self.settings.frameworks
+        names = self.settings.compared_frameworks or self.settings.frameworks
         with self.open(create=True) as store:
             parity = _proven_parity(store, self.name, names) or check_parity(
                 graph, names, store, f"{self.name}-parity", timeout_seconds, on_launch
             )
         if parity.same:
-            self.settings = replace(self.settings, frameworks=tuple(parity.same))
+            self.settings = self.settings.without_frameworks(parity.same)
         self._parity = parity
         return parity
 

@@ -182,6 +182,38 @@ class StudySettings:
         return {"target": self.target_accuracy, "margin": self.accuracy_margin}
 
     @property
+    def compared_frameworks(self) -> tuple[str, ...]:
+        """Frameworks that the study compares, as a setting or a factor; empty if it has one."""
+        levels = [*self.factors.get("framework", ()), *(run.get("framework") for run in self.runs)]
+        names = tuple(dict.fromkeys(filter(None, levels))) or self.frameworks
+        return names if len(names) > 1 else ()
+
+    @property
+    def compares_frameworks(self) -> bool:
+        """Whether frameworks train the same network, so that their parity can be checked."""
+        models = {*self.factors.get("model", ()), *(run.get("model", "") for run in self.runs)}
+        return bool(self.compared_frameworks) and len(models) <= 1
+
+    def without_frameworks(self, kept: Sequence[str]) -> "StudySettings":
+        """The same study without the frameworks that are not ``kept``.
+
+        An error if they are levels of a design that needs all its levels.
+        """
+        if len(self.frameworks) > 1:
+            return replace(self, frameworks=tuple(kept))
+        runs = [run for run in self.runs if run.get("framework", kept[0]) in kept]
+        factors = dict(self.factors)
+        if "framework" in factors:
+            lost = [name for name in factors["framework"] if name not in kept]
+            if lost and (self.design_kind != "full" or len(kept) < 2):
+                raise InputError(
+                    f"{', '.join(lost)} failed the parity check, and the design needs it",
+                    "remove it from the factor 'framework', or write kind = \"full\"",
+                )
+            factors["framework"] = [name for name in factors["framework"] if name in kept]
+        return replace(self, factors=factors, runs=runs)
+
+    @property
     def stopping(self) -> StoppingRule | None:
         """Stopping rule; None if the number of launches is fixed."""
         if self.half_width is None:

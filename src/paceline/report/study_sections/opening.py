@@ -169,7 +169,7 @@ def _describe_order(design: Mapping[str, Any]) -> list[str]:
             f"with the same {design.get('block_by')} follow each other ({seed}): a split plot."
         ],
         "given": ["Launches ran in the given order, so drift of the machine affects results."],
-    }[kind]
+    }.get(kind, [])
     rule = design.get("stopping")
     if rule:
         sentences.append(
