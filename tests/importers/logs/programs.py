@@ -572,7 +572,7 @@ PROGRAMS = {
     ),
     "dsfd": Program(
         lambda s: [f"Timer: {s.last:.4f}", f"epoch:{s.e} || iter:{s.n} || Loss:{s.loss:.4f}"],
-        0.66, 200, unclear=True,
+        0.66, 200,
     ),
     "own_seconds": Program(
         lambda s: f"[{s.busy:8.1f}s] it {s.n:6d} | train loss {s.loss:.3f} | lr 3e-4", 0.04, 100,

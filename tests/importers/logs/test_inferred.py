@@ -258,10 +258,10 @@ def test_the_step_time_is_right_or_the_log_is_refused(name, tmp_path):
 
 def test_the_registry_infers_when_no_reader_knows_a_log(tmp_path):
     path = tmp_path / "train.log"
-    path.write_text("\n".join(LOGS["build_nanogpt"][0]))
+    path.write_text("\n".join(LOGS["milliseconds_per_step"][0]))
     log = read_log(path)
     assert log.program == "inferred"
-    assert log.step_seconds == pytest.approx(0.5, rel=0.02)
+    assert log.step_seconds == pytest.approx(0.25, rel=0.02)
 
 
 def test_a_question_names_the_unclear_field(tmp_path):

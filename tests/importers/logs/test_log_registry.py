@@ -9,6 +9,7 @@ from paceline.errors import InputError, UnknownNameError
 from paceline.importers import logs
 from paceline.importers.logs import LogReader, ParsedLog, read_log, reader_named, readers
 from paceline.importers.logs.parsing.log_registry import MODULES, readers_of
+from paceline.importers.logs.parsing.program_tables import program_tables
 
 NAMES = [
     "caffe",
@@ -58,6 +59,8 @@ NAMES = [
     "dllogger",
     "composer",
     "mlflow",
+    *("olmo", "olmo-core", "mlx", "opennmt", "build-nanogpt", "nanochat", "internevo", "aws-fsdp"),
+    *("openvla", "lerobot", "verl", "torchtune", "lingua", "yolox", "ultralytics", "dsfd"),
     "tqdm",
     "training-bar",
     "inferred",
@@ -68,9 +71,9 @@ def test_names_and_order_of_readers():
     assert [reader.name for name in MODULES for reader in readers_of(name)] == NAMES
 
 
-def test_modules_are_named_after_their_programs():
+def test_modules_and_tables_are_named_after_their_programs():
     folder = {path.stem for path in Path(logs.__file__).parent.glob("*.py")}
-    assert folder == {"__init__", "tensorboard", *MODULES}
+    assert folder | program_tables() == {"__init__", "tensorboard", *MODULES}
     for module in MODULES:
         assert re.sub(r"\W", "_", readers_of(module)[0].name).removesuffix("_lm") == module
 

@@ -5,8 +5,8 @@ result names the fields that were used. A log whose fields allow several reading
 question.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from paceline.importers.logs.inference.job_settings import JobSettings
 from paceline.importers.logs.inference.line_fields import FieldKind
@@ -32,27 +32,30 @@ PAUSES = 1.3
 """Ratio of time stamps to printed step times above which the log is refused."""
 
 
+@dataclass(frozen=True)
 class InferringReader:
-    """Reads the log of an unknown program.
+    """Reads the log of an unknown program, or of one whose table states the quantity of ``labels``.
 
     ``series`` selects the training series by a part of its line or counter where a log has several.
     """
 
-    name = "inferred"
-    title = "any log with a step counter or progress bars, by inference"
-
-    def __init__(self, series: str = "") -> None:
-        self.series = series
+    name: str = "inferred"
+    title: str = "any log with a step counter or progress bars, by inference"
+    marks: tuple[tuple[str, float], ...] = ()
+    labels: Mapping[str, FieldKind] = field(default_factory=dict)
+    series: str = ""
 
     def sniff(self, head: str) -> float:
-        """0: the registry asks this reader last."""
-        return 0.0
+        """Confidence by marks; without a table 0, since the registry asks this reader last."""
+        return min(1.0, sum(weight for mark, weight in self.marks if mark in head))
 
     def read(self, lines: Iterable[LogLine]) -> ParsedLog:
         """Infer step times; the log is empty, with a warning, if that is not possible."""
-        log, shown = LogBuilder(self.name), LogBuilder("tqdm")
+        log = LogBuilder(self.name)
+        shown = LogBuilder(self.name if self.marks else "tqdm")
         bars, settings = Bars(), JobSettings()
-        found, number = training_series(_observed(lines, bars, settings, (log, shown)))
+        lines = _observed(lines, bars, settings, (log, shown))
+        found, number = training_series(lines, self.labels)
         log.lines = shown.lines = number
         bars.add_to(shown)
         candidates = [one for one in found if len(one.records) >= CLEAR]

@@ -2,8 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
 from paceline.importers.logs.inference.line_fields import (
@@ -99,8 +99,13 @@ class Series:
         ]
 
 
-def training_series(lines: Iterable[LogLine]) -> tuple[list[Series], int]:
-    """Series of a log that may be training, and the number of lines."""
+def training_series(
+    lines: Iterable[LogLine], labels: Mapping[str, FieldKind]
+) -> tuple[list[Series], int]:
+    """Series of a log that may be training, and the number of lines.
+
+    ``labels`` are quantities of labels that the program defines.
+    """
     known: dict[tuple[str, int | None], Series] = {}
     latest: dict[int | None, tuple[Series, int]] = {}
     number = 0
@@ -113,7 +118,10 @@ def training_series(lines: Iterable[LogLine]) -> tuple[list[Series], int]:
             if _OTHER_PHASE.search(text) and not text.startswith((" ", "\t")):
                 latest.pop(line.rank, None)
             continue
-        found = fields_of(text)
+        found = [
+            replace(one, kind=labels[one.label]) if one.label in labels else one
+            for one in fields_of(text)
+        ]
         counter = _counter(found, constant)
         if counter is None:
             _join(latest, line.rank, found, number)

@@ -12,6 +12,7 @@ from paceline.importers.logs.inferred import InferringReader
 from paceline.importers.logs.parsing.log_lines import read_lines
 from paceline.importers.logs.parsing.log_reader import LogReader
 from paceline.importers.logs.parsing.parsed_log import ParsedLog
+from paceline.importers.logs.parsing.program_tables import program_tables, reader_of_table
 from paceline.importers.logs.tensorboard import is_event_file, read_event_file
 from paceline.naming import look_up
 from paceline.plugins import PluginKind, with_plugins
@@ -27,9 +28,12 @@ MODULES = (
     *("fairseq", "nanogpt", "mxnet", "tensorflow", "timm", "pytorch_imagenet", "mmengine", "mmcv"),
     *("detectron2", "semseg", "maskrcnn_benchmark", "paddle", "maxtext", "litgpt", "llm_c"),
     *("modded_nanogpt", "paddle_trainer", "open_clip", "metric_logger", "swin", "hf_trainer_json"),
-    *("metrics_csv", "metrics_json", "dllogger", "composer", "mlflow", "tqdm", "inferred"),
+    *("metrics_csv", "metrics_json", "dllogger", "composer", "mlflow"),
+    *("olmo", "olmo_core", "mlx", "opennmt", "build_nanogpt", "nanochat", "internevo", "aws_fsdp"),
+    *("openvla", "lerobot", "verl", "torchtune", "lingua", "yolox", "ultralytics", "dsfd"),
+    *("tqdm", "inferred"),
 )
-"""Modules of `paceline.importers.logs`, each named after its program.
+"""Modules of `paceline.importers.logs` and tables of ``data/logs``, named after their programs.
 
 The first of two equally confident readers wins, so the order matters. Bars come last, since
 programs with a log of their own show them too.
@@ -44,7 +48,9 @@ def readers() -> dict[str, LogReader]:
 
 
 def readers_of(module_name: str) -> tuple[LogReader, ...]:
-    """The readers of one module: its ``READERS``, or its only ``READER``."""
+    """The readers of one table or module: its ``READERS``, or its only ``READER``."""
+    if module_name in program_tables():
+        return (reader_of_table(module_name),)
     module: Any = import_module(f"paceline.importers.logs.{module_name}")
     return getattr(module, "READERS", None) or (module.READER,)
 
@@ -82,7 +88,7 @@ def read_log(path: Path, program: str | None = None, series: str = "") -> Parsed
     if read is not None and (program or _has_times(read)):
         return read
     # Programs change their lines: a log without a time that its reader knows is read by inference.
-    inferred = InferringReader(series).read(read_lines(path))
+    inferred = InferringReader(series=series).read(read_lines(path))
     if inferred.steps or inferred.contradictions:
         return inferred
     if read is not None:

@@ -186,7 +186,7 @@ class _Bar:
     def has_long(self, steps: int, seconds: float) -> bool:
         """Whether an interval is much longer than the short ones before it."""
         usual_steps, usual = self._quick
-        return usual > 0 and steps > 0 and seconds / steps > PAUSE * usual / usual_steps
+        return usual > 0 < usual_steps and 0 < steps * PAUSE * usual < seconds * usual_steps
 
     @property
     def kind(self) -> tuple[str, int]:
