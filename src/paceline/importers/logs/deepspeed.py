@@ -65,6 +65,7 @@ class DeepspeedParser(LineParser):
         if log.global_batch and self._rates:
             for index, rate, rank in self._rates:
                 log.step(index, log.global_batch / rate, 1, rank)
+            log.drop_pauses()
         else:
             for index, timers, rank in self._breakdowns:
                 names = ("forward", "backward") if "forward" in timers else ("fwd", "bwd")

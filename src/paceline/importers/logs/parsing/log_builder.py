@@ -23,6 +23,8 @@ MOST_RECORDS = 100_000
 MOST_WARNINGS = 20
 PAUSE = 5.0
 """A step longer than this multiple of the median includes evaluation or a checkpoint."""
+DAMAGED = 0.9
+"""Least share of steps that are not far too short, for these to be dropped."""
 RANKED_PART = 0.2
 """Minimum share of lines with a rank prefix for ranks to be counted by prefixes."""
 
@@ -156,7 +158,7 @@ class LogBuilder:
             self.printed.append(Rate(per_second, unit, scope, source, rounding_per_second=rounding))
 
     def drop_pauses(self) -> None:
-        """Drop single steps far above the median: they include evaluation or a checkpoint."""
+        """Drop single steps far from the median: pauses, and figures of damaged lines."""
         ordered = sorted(step.seconds for step in self.steps)
         usual = ordered[len(ordered) // 2] if len(ordered) > 2 else math.inf
         kept = [step for step in self.steps if step.warm_up or step.seconds <= PAUSE * usual]
@@ -166,6 +168,13 @@ class LogBuilder:
                 f"{PAUSE:g} times the median (evaluation, checkpoint)"
             )
             self.steps = kept
+        whole = [step for step in self.steps if step.seconds >= usual / PAUSE]
+        if math.isfinite(usual) and DAMAGED * len(self.steps) < len(whole) < len(self.steps):
+            self.warn(
+                f"dropped {len(self.steps) - len(whole)} of {len(self.steps)} steps shorter than "
+                f"1/{PAUSE:g} of the median (damaged lines)"
+            )
+            self.steps = whole
 
     def derive_batch(self, per_second: float) -> None:
         """Infer the batch from rate and step time if the log does not state it."""
