@@ -35,7 +35,7 @@ def check_store_path(path: Path) -> None:
         )
     try:
         kind = special_kind(path)
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)

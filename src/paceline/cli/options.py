@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from paceline.errors import InputError
+from paceline.json_checks import LARGEST_COUNT
 from paceline.topology import Topology, parse_topologies
 from paceline.units import parse_seconds, read_integer
 from paceline.user_files import check_store_path
@@ -18,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class IntegerRange(click.IntRange):
-    """An integer in a range, shown as ``INTEGER`` in help."""
+    """An integer in a range, shown as ``INTEGER`` in help; it always fits in 64 bits."""
 
     name = "integer"
 
@@ -26,6 +27,8 @@ class IntegerRange(click.IntRange):
         """The integer of ASCII digits."""
         try:
             number = read_integer(value) if isinstance(value, str) else value
+            if abs(number) >= LARGEST_COUNT:
+                raise ValueError
         except ValueError:
             self.fail(f"{value!r:.60} is not a valid integer.", param, ctx)
         return int(super().convert(number, param, ctx))
@@ -91,8 +94,19 @@ seed_option = click.option(
 
 
 def out_option(name: str, text: str) -> Callable[[F], F]:
-    """Add an option for an output file."""
-    return click.option(name, type=click.Path(path_type=Path, dir_okay=False), help=text)
+    """Add an option for an output file, which is checked before the command starts."""
+
+    def checked(
+        context: click.Context, parameter: click.Parameter, path: Path | None
+    ) -> Path | None:
+        if path is not None:
+            from paceline.render.files import check_writable
+
+            check_writable(path)
+        return path
+
+    kind = click.Path(path_type=Path, dir_okay=False)
+    return click.option(name, type=kind, callback=checked, help=text)
 
 
 def figure_option(name: str, text: str) -> Callable[[F], F]:

@@ -11,7 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import InputError
-from paceline.json_checks import parsed_json
+from paceline.json_checks import (
+    is_amount,
+    is_count,
+    is_text,
+    list_of,
+    object_of,
+    optional,
+    parsed_json,
+    with_fields,
+)
 from paceline.launch.launcher import LaunchExit, LaunchRequest, RankExit, describe_exit, exit_path
 from paceline.user_files import read_text
 
@@ -29,6 +38,32 @@ sys.exit(main(sys.argv[1:]))
 """
 COLLECTING_SECONDS = 5.0
 """Time that files of another host may take to appear here (NFS caches attributes)."""
+
+
+_is_port = optional(lambda value: is_count(value) and 0 < value < 65536)
+_is_launch = with_fields(
+    {
+        "token": is_text,
+        "nodes": is_count,
+        "processes": is_count,
+        "hosts": list_of(is_text),
+        "address": is_text,
+        "port": _is_port,
+        "roll_port": _is_port,
+        "interface": is_text,
+        "cores_per_rank": optional(is_count),
+        "timeout_seconds": is_amount,
+        "patience_seconds": is_amount,
+        "ranks": list_of(
+            with_fields(
+                {
+                    "command": lambda value: list_of(is_text)(value) and bool(value),
+                    "variables": object_of(is_text),
+                }
+            )
+        ),
+    },
+)
 
 
 @dataclass(frozen=True)
@@ -90,7 +125,12 @@ def write_launch(
 
 def check_launch(directory: Path) -> None:
     """Raise unless ``directory`` has a launch that `write_launch` prepared."""
-    schema = _document(directory / "launch.json").get("schema")
+    document = _document(directory / "launch.json")
+    schema = document.get("schema")
+    if schema == SCHEMA and not _is_launch(document):
+        raise InputError(
+            f"{directory / 'launch.json'} is damaged", "prepare the study again with --dry-run"
+        )
     if schema != SCHEMA:
         raise InputError(
             f"{directory} contains no prepared launch"

@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+import shlex
 import signal
 import sys
 from abc import ABC, abstractmethod
@@ -32,6 +33,14 @@ def refuse_control_characters(what: str, *texts: str) -> None:
     for text in texts:
         if _CONTROL.search(text):
             raise InputError(f"{what} contains a control character: {text!r}", "remove it")
+
+
+def shell_words(what: str, text: str) -> list[str]:
+    """The arguments in an option that is quoted as in a shell."""
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise InputError(f"{what}: {text!r}: {str(error).lower()}", "close the quotes") from None
 
 
 @dataclass(frozen=True)

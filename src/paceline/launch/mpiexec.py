@@ -10,7 +10,7 @@ from pathlib import Path
 
 from paceline.errors import EnvironmentUnusableError
 from paceline.launch.external import EngineLauncher
-from paceline.launch.launcher import Detection, LaunchRequest
+from paceline.launch.launcher import Detection, LaunchRequest, shell_words
 from paceline.launch.local import is_this_machine
 from paceline.launch.onhost.addresses import address_towards
 from paceline.launch.remote_shell import OPTIONS, ssh_command, ssh_failure_cause
@@ -45,7 +45,8 @@ class MpiexecLauncher(EngineLauncher):
         """Return ``mpiexec -n N`` with the options of that MPI for remote hosts."""
         program = self._program(request)
         command = [program, "-n", str(request.world_size)]
-        family, more = mpi_family(program), shlex.split(self.settings.options.get("arguments", ""))
+        family = mpi_family(program)
+        more = shell_words("arguments", self.settings.options.get("arguments", ""))
         if family.startswith("Open MPI"):
             command = ["env", *(f"{name}={value}" for name, value in AS_ROOT.items()), *command]
             command += ["--bind-to", "none"]  # the agent pins its rank

@@ -16,7 +16,7 @@ from paceline.errors import EnvironmentUnusableError, InputError
 from paceline.launch.agents import AgentLauncher
 from paceline.launch.launch_files import RendezvousAddress, agent_command
 from paceline.launch.launch_script import PreparedLaunch, topology_of
-from paceline.launch.launcher import Detection, LaunchHost, LaunchRequest
+from paceline.launch.launcher import Detection, LaunchHost, LaunchRequest, shell_words
 from paceline.launch.remote_shell import ssh_failure_cause
 from paceline.launch.slurm_commands import (
     LIMITS,
@@ -123,7 +123,7 @@ class SlurmLauncher(AgentLauncher):
             "timeout_seconds": request.timeout_seconds,
             "requeues": self._requeues(),
             "world_size": request.world_size,
-            "sbatch": shlex.split(self.settings.options.get("sbatch", "")),
+            "sbatch": shell_words("sbatch", self.settings.options.get("sbatch", "")),
         }
         (request.directory / LIMITS).write_text(json.dumps(limits), encoding="utf-8")
         return [[sys.executable, "-P", "-m", "paceline.launch.slurm_job", str(request.directory)]]
@@ -136,7 +136,7 @@ class SlurmLauncher(AgentLauncher):
             *(f"--ntasks-per-node={request.processes}", "--distribution=block"),
             *("--cpu-bind=none", "--kill-on-bad-exit=1", "--unbuffered"),
             *(f"--{flag}={chosen[name]}" for name, flag in STEP_OPTIONS.items() if name in chosen),
-            *shlex.split(chosen.get("srun", "")),
+            *shell_words("srun", chosen.get("srun", "")),
             *agent,
         ]
 

@@ -1,6 +1,5 @@
 """Public functions doctor, check_hosts and run."""
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import IO, Any, ClassVar
 
 from paceline.errors import InputError
 from paceline.importers.import_launches import UserFacts
+from paceline.launch.launcher import shell_words
 from paceline.measurement.machine_check import Finding, examine
 from paceline.measurement.preflight import Preflight, examine_hosts
 from paceline.measurement.recording.recorded_launch import RunRequest, run_watched, script_name
@@ -197,12 +197,13 @@ def _command(
     from paceline.frameworks.framework_registry import recipe
     from paceline.frameworks.program_recipe import fill
 
-    arguments, reader = shlex.split(command) if isinstance(command, str) else list(command), None
+    is_line, reader = isinstance(command, str), None
+    arguments = shell_words("the command", str(command)) if is_line else list(command)
     if recipe_name is not None:
         if arguments:
             raise InputError("--recipe and a command are mutually exclusive", "give one of them")
         chosen = recipe(recipe_name)
-        arguments, reader = shlex.split(fill(chosen.command, values)), chosen.reader
+        arguments, reader = shell_words("the recipe", fill(chosen.command, values)), chosen.reader
     elif values:
         raise InputError("--set requires --recipe", "add --recipe NAME")
     variables: dict[str, str] = {}

@@ -1,5 +1,6 @@
 """Studies written to a directory, run by other means (a batch system), and collected."""
 
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -50,7 +51,8 @@ def prepare_study(
     Workers are copied too, so that the directory can be moved to machines without Paceline. Returns
     the scripts and the number of launches.
     """
-    refuse_control_characters("the directory of the study", str(directory.resolve()))
+    directory = Path(os.path.realpath(directory))  # resolve() raises for a loop of links
+    refuse_control_characters("the directory of the study", str(directory))
     if directory.is_dir() and any(directory.iterdir()):
         raise InputError(f"{directory} is not empty", "choose a new directory")
     try:
@@ -59,7 +61,6 @@ def prepare_study(
         raise InputError(
             f"cannot create {directory}: {error}", "choose another directory"
         ) from error
-    directory = directory.resolve()
     launches: list[PreparedLaunch] = []
     starter: Launcher | None = None
     for number, index in enumerate(design.order):

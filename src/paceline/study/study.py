@@ -1,5 +1,6 @@
 """Study: one experiment in one store; run, resume, analyse, report."""
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -238,7 +239,7 @@ class Study(PublicResult):
 
         path = Path(store) if store is not None else default_store_path()
         with Store(path) as opened:
-            name, _, waiting = collect_study(Path(directory).resolve(), opened)
+            name, _, waiting = collect_study(Path(os.path.realpath(directory)), opened)
         return cls.load(name, path), waiting
 
     def analyse(

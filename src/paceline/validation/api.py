@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from paceline.render.files import write_text
+from paceline.render.files import check_writable, write_text
 from paceline.render.result import Part, PublicResult
 from paceline.render.terminal import prose
 from paceline.units import plural
@@ -127,6 +127,9 @@ def validate(
     (tcp://host:8786 of Dask, ray://host:10001); the scores do not depend on it. ``predictions``
     names a CSV file for the prediction of each row, ``scoreboard`` a Markdown file.
     """
+    for path in (predictions, scoreboard):
+        if path is not None:
+            check_writable(path)
     columns = [attribute_of(name) for name in by]
     table = read_tables(tuple(map(Path, files))) if files else reference_table()
     scored, null_models = PacelineModel(HoldOut(hold_out)), [PhysicsAlone()]

@@ -135,8 +135,8 @@ def image_folder(directory: str, split: str) -> Dataset:
         try:
             with Image.open(path) as image:
                 pixels = image.convert("RGB")
-        except OSError as error:
-            raise DatasetError(f"cannot read {path} as an image ({error})") from None
+        except Exception as error:  # Pillow raises many kinds for damaged files
+            raise DatasetError(f"cannot read {path} as an image ({error!r:.200})") from None
         size = size if samples else pixels.size
         if pixels.size != size:
             raise DatasetError(
@@ -160,8 +160,8 @@ def numpy_archive(path: str, split: str) -> Dataset:
     try:
         with numpy.load(path, allow_pickle=False) as archive:
             content = {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, AttributeError, EOFError) as error:
-        raise DatasetError(f"cannot read {path} as a NumPy archive ({error})") from None
+    except Exception as error:  # zipfile, zlib and NumPy raise many kinds for damaged files
+        raise DatasetError(f"cannot read {path} as a NumPy archive ({error!r:.200})") from None
     for samples_name, labels_name in ARCHIVE_NAMES:
         for suffix in (f"_{split}", ""):
             if samples_name + suffix in content and labels_name + suffix in content:
