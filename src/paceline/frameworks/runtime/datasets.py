@@ -242,8 +242,8 @@ def _from_arrays(samples: Any, labels: Any, source: str) -> Dataset:
         raise DatasetError(
             f"{source}: samples of shape {samples.shape} do not match labels of {labels.shape}"
         )
-    if labels.dtype.kind not in "iu" or labels.min() < 0:
-        raise DatasetError(f"{source}: labels must be non-negative integers (got {labels.dtype})")
+    if labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() >= 2**31:
+        raise DatasetError(f"{source}: labels must be integers from 0 to 2^31 (got {labels.dtype})")
     if samples.dtype == numpy.uint8:
         content: Any = numpy.ascontiguousarray(samples).tobytes()
     elif samples.dtype.kind == "f":
