@@ -38,6 +38,7 @@ CALLS = {
     "links": pl.links,
     "merge_store": lambda: pl.merge_store("other.db", store="own.db"),
     "models": lambda: pl.models("resnet"),
+    "package_study": lambda: pl.package_study("mine", store="own.db"),
     "predict": lambda: pl.predict(**JOB),
     "predict of several": lambda: pl.predict(**JOB, batch=[16, 32]),
     "predictor_constants": pl.predictor_constants,
@@ -52,6 +53,9 @@ CALLS = {
     "trace": lambda: pl.trace(TRACE),
     "utilisation": lambda: pl.utilisation("mine", device="v100", store="own.db"),
     "validate": lambda: pl.validate(["rows.csv"], modes=["cold"]),
+    "verify_package": lambda: pl.verify_package(
+        pl.package_study("mine", store="own.db", out="artifact").directory
+    ),
     "whatif": lambda: pl.whatif(**JOB),
     "write_report": lambda: pl.write_report("mine", store="own.db"),
     "Study": lambda: pl.Study.load("theirs", "own.db"),

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from paceline.predictor.sweep.api import sweep
     from paceline.publications.api import reproduce
     from paceline.report.api import write_report
+    from paceline.report.package import package_study, verify_package
     from paceline.store import Store
     from paceline.store.api import (
         annotate,
@@ -83,6 +84,7 @@ _HOMES = {
     "paceline.predictor.search.api": "advise",
     "paceline.publications.api": "reproduce",
     "paceline.report.api": "write_report",
+    "paceline.report.package": "package_study verify_package",
     "paceline.store": "Store",
     "paceline.store.api": "annotate delete_study export launches merge_store rename_study show "
     "studies",
@@ -131,6 +133,7 @@ __all__ = [
     "merge_store",
     "models",
     "noise_test",
+    "package_study",
     "predict",
     "predictor_constants",
     "published_rows",
@@ -152,6 +155,7 @@ __all__ = [
     "utilisation",
     "validate",
     "verify_frameworks",
+    "verify_package",
     "whatif",
     "write_report",
 ]

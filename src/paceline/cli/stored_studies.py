@@ -211,4 +211,46 @@ def export(
     emit(found, as_json, same_job("study list"))
 
 
-STORED_STUDIES = (list_studies, show, rename, delete, annotate, merge, rerun, export)
+@click.command(
+    short_help="Write a study as a directory for an artifact evaluation.",
+    epilog="\b\nExample:\n  paceline study package resnet44-0147 --out artifact",
+)
+@_STUDY
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="New directory [default: STUDY-package].",
+)
+@store_option
+@json_option
+def package(study: str, out: Path | None, store_path: Path | None, as_json: bool) -> None:
+    """Write STUDY as a directory: launches, tables, results, figures, report and checksums."""
+    from paceline.report.package import package_study
+
+    written = package_study(study, out=out, store=store_path)
+    emit(written, as_json, command_line("study", "verify", str(written.directory)))
+
+
+@click.command(
+    short_help="Recompute the results of a package and compare them.",
+    epilog="\b\nExample:\n  paceline study verify artifact",
+)
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False, exists=True))
+@json_option
+def verify(directory: Path, as_json: bool) -> None:
+    """Check the files of the package in DIRECTORY and compute its results again.
+
+    The exit code is 1 if a file differs.
+    """
+    from paceline.report.package import verify_package
+
+    found = verify_package(directory)
+    emit(found, as_json)
+    if found.problems:
+        raise SystemExit(1)
+
+
+STORED_STUDIES = (
+    *(list_studies, show, rename, delete, annotate, merge, rerun),
+    *(export, package, verify),
+)

@@ -154,6 +154,18 @@ def merge_stores(store: Store, other: Path) -> MergeCount:
     return MergeCount(copied, known, unfinished, renamed)
 
 
+def copy_study(source: Store, target: Store, name: str) -> None:
+    """Copy a study with its ended launches, its design and its notes to an empty store."""
+    for launch in source.launches(name):
+        if launch.status not in (Status.RUNNING, Status.INTERRUPTED):
+            target.complete(launch)
+    design = source.design(name)
+    if design is not None:
+        target.save_design(name, design)
+    for note in notes_of(source, name):
+        annotate(target, name, note)
+
+
 def _free_name(store: Store, name: str, origin: str) -> str:
     taken = set(store.studies())
     if name not in taken:
