@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from paceline.predictor.sweep.api import sweep
     from paceline.publications.api import reproduce
     from paceline.report.api import write_report
-    from paceline.report.package import package_study, verify_package
     from paceline.store import Store
     from paceline.store.api import (
         annotate,
@@ -58,6 +57,7 @@ if TYPE_CHECKING:
     )
     from paceline.study import Study
     from paceline.study.api import demo, measure, noise_test, rerun
+    from paceline.study.package import package_study, verify_package
     from paceline.validation.api import validate
     from paceline.workload.capture import capture
     from paceline.workload.workload import Workload
@@ -84,7 +84,7 @@ _HOMES = {
     "paceline.predictor.search.api": "advise",
     "paceline.publications.api": "reproduce",
     "paceline.report.api": "write_report",
-    "paceline.report.package": "package_study verify_package",
+    "paceline.study.package": "package_study verify_package",
     "paceline.store": "Store",
     "paceline.store.api": "annotate delete_study export launches merge_store rename_study show "
     "studies",

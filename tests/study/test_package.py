@@ -7,8 +7,8 @@ import pytest
 from builders import comparison_launches, keep
 
 from paceline.errors import InputError
-from paceline.report.package import package_study, verify_package
 from paceline.store import Store
+from paceline.study.package import package_study, verify_package
 
 
 @pytest.fixture(scope="module")

@@ -225,7 +225,7 @@ def export(
 @json_option
 def package(study: str, out: Path | None, store_path: Path | None, as_json: bool) -> None:
     """Write STUDY as a directory: launches, tables, results, figures, report and checksums."""
-    from paceline.report.package import package_study
+    from paceline.study.package import package_study
 
     written = package_study(study, out=out, store=store_path)
     emit(written, as_json, command_line("study", "verify", str(written.directory)))
@@ -242,7 +242,7 @@ def verify(directory: Path, as_json: bool) -> None:
 
     The exit code is 1 if a file differs.
     """
-    from paceline.report.package import verify_package
+    from paceline.study.package import verify_package
 
     found = verify_package(directory)
     emit(found, as_json)
