@@ -1,5 +1,7 @@
 """Figure files: the format of the suffix, the caption inside, the colours of the page."""
 
+import ast
+import csv
 import io
 import re
 import sys
@@ -9,12 +11,14 @@ from hypothesis import given, settings
 from PIL import Image
 
 from paceline.errors import InputError, MissingExtraError
+from paceline.render.figure_files.figure_data import figure_rows, rows_csv
 from paceline.render.figure_files.figure_files import check_figure_path, write_drawing
 from paceline.render.figure_files.figure_set import write_figures
+from paceline.render.figure_files.matplotlib_scripts import matplotlib_script
 from paceline.render.figure_files.svg_renderer import inline_styles, pdf_bytes, png_bytes
-from paceline.render.figures import draw, figure
+from paceline.render.figures import WaterfallInfo, draw, figure
 from paceline.render.html_page import Fact, Page, Section
-from render.samples import all_infos, throughput
+from render.samples import all_infos, sample_waterfall, throughput
 from render.test_figures import INFO
 
 pytestmark = pytest.mark.process  # finding libcairo runs ldconfig
@@ -89,7 +93,14 @@ def page_of_one_figure():
 
 def test_all_figures_of_a_page_with_latex_for_their_captions(tmp_path):
     written = write_figures(page_of_one_figure(), tmp_path)
-    assert sorted(path.suffix for path in written) == [".pdf", ".png", ".svg", ".tex"]
+    assert sorted(path.suffix for path in written) == [
+        ".csv",
+        ".pdf",
+        ".png",
+        ".py",
+        ".svg",
+        ".tex",
+    ]
     latex = (tmp_path / "figures.tex").read_text()
     assert r"\includegraphics[width=\linewidth]{01-throughput.pdf}" in latex
     assert r"\caption{Throughput. 100 \% of it.}" in latex
@@ -100,3 +111,39 @@ def test_figures_of_a_page_need_the_extra(monkeypatch, tmp_path):
     with pytest.raises(MissingExtraError):
         write_figures(page_of_one_figure(), tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_names_of_files_are_labels_of_latex_too(tmp_path):
+    shown = figure("Throughput, launch by launch (2 x 4) & more", all_infos()["Waterfall"])
+    page = Page("study", sections=[Section("results", figures=[shown])])
+    write_figures(page, tmp_path)
+    name = "01-throughput-launch-by-launch-2-x-4-more"
+    assert (tmp_path / f"{name}.pdf").exists()
+    assert rf"\label{{fig:{name}}}" in (tmp_path / "figures.tex").read_text()
+
+
+@pytest.mark.parametrize("kind", all_infos())
+def test_the_data_of_every_figure_are_numbers_in_rows(kind):
+    rows = figure_rows(all_infos()[kind])
+    assert rows
+    assert all(
+        isinstance(value, int | float | str | None) for row in rows for value in row.values()
+    )
+    read = list(csv.DictReader(io.StringIO(rows_csv(rows))))
+    assert len(read) == len(rows) and None not in read[0]
+
+
+@pytest.mark.parametrize("kind", all_infos())
+def test_scripts_for_matplotlib_are_python_and_read_their_columns(kind):
+    info = all_infos()[kind]
+    script = matplotlib_script(info, 'A "quoted" title', "01-a")
+    columns = {name for row in figure_rows(info) for name in row}
+    ast.parse(script)
+    for name in re.findall(r'(?:number\(row, |row\[)"(\w+)"', script):
+        assert name in columns | {"low", "high"}
+
+
+def test_the_data_of_a_waterfall_add_up_to_the_step():
+    waterfall = sample_waterfall()
+    rows = figure_rows(WaterfallInfo(waterfall))
+    assert sum(row["seconds"] for row in rows) == pytest.approx(waterfall.total_seconds)

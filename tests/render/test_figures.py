@@ -47,7 +47,7 @@ from paceline.render.figures import (
 from paceline.render.number_format import Ranged
 from paceline.step import Phase, Task, breakdown
 from paceline.step.schedule import schedule
-from paceline.step.waterfall import Waterfall, WaterfallItem
+from paceline.step.waterfall import ItemKind, Waterfall, WaterfallItem
 from render.samples import all_infos, sample_step, scaling_series, throughput
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -320,3 +320,15 @@ def test_infinite_values_are_omitted_and_the_rest_is_drawn():
     )
     root, *_ = parsed(draw(ScalingInfo("speed-up", (series,))))
     assert len(root.findall(f".//{SVG}circle[@class='marker']")) == 1 + 2
+
+
+def test_a_waterfall_of_small_losses_begins_below_them():
+    ideal = WaterfallItem("ideal step", 1.0, ItemKind.IDEAL)
+    small, large = (
+        draw(WaterfallInfo(Waterfall.between(ideal, total, [WaterfallItem("jitter", 0.04)])), 920.0)
+        for total in (1.05, 3.0)
+    )
+    assert "axis does not begin at 0" in small and 'class="break"' in small
+    assert "axis does not begin at 0" not in large and 'class="break"' not in large
+    widths = [float(width) for width in re.findall(r'<rect[^>]* width="([\d.]+)"', small)]
+    assert widths[1] > 200  # 0.04 of 1.05 s is a third of the drawing, not 4 %

@@ -33,7 +33,7 @@ class Figure:
 
     ``narrow_svg`` is the same drawing for a phone. With ``half`` the narrow drawing is used
     everywhere, two of them side by side. ``data`` has the numbers of the drawing, for screen
-    readers and for copying.
+    readers and for copying. ``info`` are the numbers as a dataclass.
     """
 
     title: str
@@ -42,6 +42,7 @@ class Figure:
     caption: str = ""
     half: bool = False
     data: Table | None = None
+    info: object = None
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Section:
     """A part of the page: text first, then warnings, tables, figures and notes.
 
     Paragraphs of ``text`` are separated by an empty line; between backticks it is code. ``points``
-    are sentences of a list, ``commands`` lines to type.
+    are sentences of a list, ``commands`` lines to type. A ``folded`` section is closed at first.
     """
 
     title: str
@@ -60,6 +61,7 @@ class Section:
     warnings: Sequence[str] = ()
     points: Sequence[str] = ()
     commands: Sequence[str] = ()
+    folded: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,8 @@ class PageLink:
 class Page:
     """The contents of a report.
 
-    ``verdict`` is the answer in a few sentences and comes first, ``facts`` are the main results;
+    ``verdict`` is the answer in a few sentences and comes first, with ``lead``, the figure that
+    shows it; ``facts`` are the main results;
     ``provenance`` (machine, versions, commit, date, design) ends the page. ``links`` lead to
     other pages of a site.
     """
@@ -86,6 +89,7 @@ class Page:
     provenance: Sequence[Fact] = ()
     verdict: Sequence[str] = ()
     links: Sequence[PageLink] = ()
+    lead: Figure | None = None
 
 
 @dataclass(frozen=True, slots=True)

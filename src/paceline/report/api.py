@@ -29,9 +29,8 @@ class WrittenReport(PublicResult):
         """The page, and the directory of figures."""
         parts: list[Part] = [f"Report: {self.report}"]
         if self.figures:
-            count = plural(len(self.figures) - 1, "file")
-            folder = self.figures[0].parent
-            parts.append(f"Figures: {count} in {folder}, captions in figures.tex")
+            count, folder = plural(len(self.figures), "file"), self.figures[0].parent
+            parts.append(f"Figures: {count} in {folder}; figures.tex, methods.tex and paceline.bib")
         return parts
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,19 +1,28 @@
-"""The page of a study in the order of a paper: verdict, question, design, results, explanation."""
+"""The page of a study: verdict and its figure, results, explanation, prediction, then methods."""
+
+from dataclasses import replace
 
 from paceline.analysis.configurations import LaunchGroup
 from paceline.render.html_page import Fact, Page
+from paceline.render.number_format import (
+    Ranged,
+    format_number,
+    interval_decimals,
+    interval_text,
+    short_number,
+)
 from paceline.report.study_analysis import StudyAnalysis
 from paceline.report.study_sections.accuracy_section import accuracy_section
 from paceline.report.study_sections.closing import appendix_section, threats_section
 from paceline.report.study_sections.evidence_section import layers_section, machine_section
 from paceline.report.study_sections.explanation_section import explanations_section
 from paceline.report.study_sections.factors_section import factors_section
+from paceline.report.study_sections.methods import methods_section
 from paceline.report.study_sections.opening import (
     describe_header,
     describe_load,
     design_section,
     environment_section,
-    question_section,
     versions,
 )
 from paceline.report.study_sections.prediction_section import model_section
@@ -22,35 +31,52 @@ from paceline.report.study_sections.results_section import (
     results_section,
     scaling_section,
 )
-from paceline.report.study_sections.verdict import verdict
+from paceline.report.study_sections.verdict import NAMED, listed, verdict
 from paceline.units import plural
+
+MOST_FACTS = 3
+"""Limit of numbers on the first screen."""
 
 
 def study_page(results: StudyAnalysis) -> Page:
     models = sorted({launch.model for launch in results.finished})
-    sections = [
-        question_section(results),
-        design_section(results),
-        environment_section(results),
+    leading = [
         ranking_section(results),
-        results_section(results),
+        factors_section(results.effects) if results.effects else None,
+        explanations_section(results),
         scaling_section(results),
+        results_section(results),
+    ]
+    ranking, factors, explanations, scaling, measured = leading
+    sections = [
+        ranking,
+        measured,
+        scaling,
+        factors,
+        explanations,
         accuracy_section(results.accuracy) if results.accuracy else None,
         model_section(results),
-        explanations_section(results),
-        factors_section(results.effects) if results.effects else None,
         layers_section(results),
         machine_section(results),
+        design_section(results),
+        environment_section(results),
         threats_section(results),
+        methods_section(results),
         appendix_section(results),
     ]
+    shown = next((one for one in leading if one is not None and one.figures), None)
     what = "frameworks compared" if results.rankings else _what_was_done(results)
     return Page(
         title=f"{', '.join(models)}: {what}",
         subtitle=describe_header(results),
         verdict=verdict(results),
         facts=_facts(results),
-        sections=[section for section in sections if section is not None],
+        lead=shown.figures[0] if shown else None,
+        sections=[
+            replace(one, figures=one.figures[1:]) if one is shown else one
+            for one in sections
+            if one is not None
+        ],
         provenance=_provenance(results),
     )
 
@@ -63,15 +89,18 @@ def _what_was_done(results: StudyAnalysis) -> str:
 
 
 def _facts(results: StudyAnalysis) -> list[Fact]:
-    facts = [
-        _throughput_fact(f"{ranking.names[0]}, {plural(count, 'process')}", ranking.groups[0])
-        for count, ranking in results.rankings.items()
-    ]
+    facts = []
+    for count, ranking in results.rankings.items():
+        best = listed([ranking.names[0], *ranking.tied_with(ranking.names[0])][:NAMED])
+        tied = " (tied)" if ranking.tied_with(ranking.names[0]) else ""
+        facts.append(
+            _throughput_fact(f"{best}{tied}, {plural(count, 'process')}", ranking.groups[0])
+        )
     if facts:
-        return facts
+        return facts[:MOST_FACTS]
     if results.alone is not None:
         facts.append(_throughput_fact("1 process", results.alone))
-    for one in results.here:
+    for one in results.here[-1:]:
         if one.measured is not None:
             facts.append(_throughput_fact(one.label, one.measured))
         low, high = one.prediction.samples_per_second_interval
@@ -79,17 +108,19 @@ def _facts(results: StudyAnalysis) -> list[Fact]:
         facts.append(
             Fact(
                 f"{one.label}, predicted",
-                f"{one.prediction.samples_per_second:,.1f} samples/s",
-                f"[{low:,.1f}, {high:,.1f}]{error}",
+                f"{short_number(one.prediction.samples_per_second)} samples/s",
+                f"[{short_number(low)}, {short_number(high)}] (90 %){error}",
             )
         )
-    return facts
+    return facts[:MOST_FACTS]
 
 
 def _throughput_fact(label: str, group: LaunchGroup) -> Fact:
-    rate = group.throughput
-    note = f"± {rate.half_width:,.1f} over {rate.launches} launches" if rate.launches > 1 else ""
-    return Fact(label, f"{rate.mean:,.1f} samples/s", note)
+    rate, number = group.throughput, Ranged.of(group.throughput)
+    decimals = interval_decimals([number])
+    interval = interval_text(number, decimals, symmetric=number.half_width is not None)
+    note = f"{interval} (95 %, {rate.launches} launches)" if interval else ""
+    return Fact(label, f"{format_number(rate.mean, decimals)} samples/s", note)
 
 
 def _provenance(results: StudyAnalysis) -> list[Fact]:

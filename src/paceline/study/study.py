@@ -327,11 +327,16 @@ class Study(PublicResult):
         return write_text(path, render(study_page(analysis or self.analyse(nodes, link))))
 
     def figures(self, directory: Path | str, analysis: "StudyAnalysis | None" = None) -> list[Path]:
-        """Write each figure of the report as SVG, PDF and PNG, and LaTeX with the captions."""
+        """Write each figure of the report as SVG, PDF, PNG and CSV, and LaTeX for a paper."""
         from paceline.render.figure_files.figure_set import write_figures
+        from paceline.render.files import write_text
         from paceline.report.study_page import study_page
+        from paceline.report.study_sections.methods import bibtex, methods_latex
 
-        return write_figures(study_page(analysis or self.analyse()), Path(directory))
+        found, folder = analysis or self.analyse(), Path(directory)
+        written = write_figures(study_page(found), folder)
+        texts = {"methods.tex": methods_latex(found), "paceline.bib": bibtex(found)}
+        return [*written, *(write_text(folder / name, f"{own}\n") for name, own in texts.items())]
 
     def parts(self) -> "list[str | Table]":
         """Throughput of each configuration, or the ranking of frameworks; accuracy and effects."""

@@ -93,7 +93,7 @@ def figure(
 ) -> Figure:
     """A figure of a page, drawn for wide and narrow screens."""
     narrow = draw(info, NARROW)
-    return Figure(title, narrow if half else draw(info, WIDE), narrow, caption, half, data)
+    return Figure(title, narrow if half else draw(info, WIDE), narrow, caption, half, data, info)
 
 
 def standalone(svg: str, caption: str = "") -> str:

@@ -61,6 +61,11 @@ def length_axis(title: str, values: Sequence[float], *, most_ticks: int = 8) -> 
     return _marked_axis(title, low, high, most_ticks)
 
 
+def window_axis(title: str, low: float, high: float, *, most_ticks: int = 8) -> Axis:
+    """An axis between two bounds, which need not be round or contain zero."""
+    return _marked_axis(title, low, high, most_ticks)
+
+
 def _marked_axis(title: str, low: float, high: float, most_ticks: int) -> Axis:
     marked = linear_ticks(low, high, most_ticks)
     return Axis(title, low, high, _ticks(marked, tick_labels(marked)))

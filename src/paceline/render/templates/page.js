@@ -29,6 +29,9 @@
   document.addEventListener("scroll", () => { tip.hidden = true; }, { passive: true });
 })();
 
+// Folded sections are printed too.
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => { one.open = true; }));
+
 // Tables with many rows sort by a click on a heading; empty cells stay last.
 for (const table of document.querySelectorAll("table.sortable")) {
   const headings = [...table.tHead.rows[0].cells];

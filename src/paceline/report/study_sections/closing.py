@@ -24,7 +24,7 @@ MOST_ROWS = 400
 
 
 def threats_section(results: StudyAnalysis) -> Section:
-    return Section("Threats to validity", points=list(_threats(results)))
+    return Section("Threats to validity", points=list(_threats(results)), folded=True)
 
 
 def _threats(results: StudyAnalysis) -> Iterator[str]:
@@ -93,8 +93,9 @@ def appendix_section(results: StudyAnalysis) -> Section:
     return Section(
         "Appendix: launches",
         tables=[*statistics_tables(plain), *resources, table],
-        text="Export the launches for R or pandas, write the figures for a paper, or repeat the "
-        "study:",
+        text="The commands below export the launches for R or pandas, write the figures for a "
+        "paper, and repeat the study. Add --store FILE for a store elsewhere.",
+        folded=True,
         commands=[
             f"paceline study export {file_name(name)}.csv --study {name}",
             f"paceline report {name} --figures figures",

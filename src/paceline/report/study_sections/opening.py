@@ -1,4 +1,4 @@
-"""Question, design and environment of a study."""
+"""Design and environment of a study."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -30,30 +30,27 @@ _LISTED = ("framework", "model", "processes", "batch", "precision", "threads", "
 MOST_LEVELS = 12
 
 
-def question_section(results: StudyAnalysis) -> Section:
-    return Section("Question", text=question(results))
-
-
 def design_section(results: StudyAnalysis) -> Section:
-    """Factors and controls, number of launches and their order."""
+    """Question, factors and controls, number of launches and their order."""
     return Section(
         "Design",
-        text=_how_often(results),
+        text=f"{question(results)}\n\n{describe_replication(results)}",
         tables=[_levels_table(results.finished)],
+        folded=True,
     )
 
 
 def environment_section(results: StudyAnalysis) -> Section:
     """Machine, system and versions, with all values if launches differ."""
     facts = [
-        ("processor", _recorded(results.launches, "cpu_model")),
-        ("cores", _recorded(results.launches, "cores")),
-        ("memory", _recorded(results.launches, "memory_bytes", lambda value: format_bytes(value))),
-        ("CPU frequency governor", _recorded(results.launches, "governor")),
-        ("kernel", _recorded(results.launches, "kernel")),
+        ("processor", recorded(results.launches, "cpu_model")),
+        ("cores", recorded(results.launches, "cores")),
+        ("memory", recorded(results.launches, "memory_bytes", lambda value: format_bytes(value))),
+        ("CPU frequency governor", recorded(results.launches, "governor")),
+        ("kernel", recorded(results.launches, "kernel")),
         ("frameworks", ", ".join(versions(results.finished))),
-        ("Python", _recorded(results.launches, "python")),
-        ("Paceline", _recorded(results.launches, "paceline")),
+        ("Python", recorded(results.launches, "python")),
+        ("Paceline", recorded(results.launches, "paceline")),
         ("load average before launches", describe_load(results.launches)),
     ]
     table = Table.of(
@@ -62,7 +59,7 @@ def environment_section(results: StudyAnalysis) -> Section:
         (Column("value"), lambda fact: fact[1]),
         note="Recorded with every launch; 'paceline study show LAUNCH' prints all of it.",
     )
-    return Section("Environment", tables=[table])
+    return Section("Environment", tables=[table], folded=True)
 
 
 def describe_header(results: StudyAnalysis) -> str:
@@ -75,8 +72,8 @@ def describe_header(results: StudyAnalysis) -> str:
     parts = [
         f"{listed(batches)} samples per process",
         ", ".join(frameworks) if len(frameworks) <= 3 else f"{len(frameworks)} frameworks",
-        _recorded(launches, "cpu_model"),
-        f"{_recorded(launches, 'cores')} cores" if _recorded(launches, "cores") else "",
+        recorded(launches, "cpu_model"),
+        f"{recorded(launches, 'cores')} cores" if recorded(launches, "cores") else "",
         f"study {results.study}",
     ]
     return " · ".join(part for part in parts if part)
@@ -99,7 +96,8 @@ def describe_load(launches: Sequence[Launch]) -> str:
     return f"{min(known):.1f} to {max(known):.1f}" if known else ""
 
 
-def _recorded(launches: Sequence[Launch], key: str, shown: Callable[[Any], str] = str) -> str:
+def recorded(launches: Sequence[Launch], key: str, shown: Callable[[Any], str] = str) -> str:
+    """All values of a property of the environment, each once."""
     values = dict.fromkeys(
         shown(launch.environment[key])
         for launch in launches
@@ -136,7 +134,7 @@ def _factors(launches: Sequence[Launch]) -> list[tuple[str, Callable[[Launch], A
     return [(name.replace("_", " "), level(name)) for name in names if name not in _LISTED]
 
 
-def _how_often(results: StudyAnalysis) -> str:
+def describe_replication(results: StudyAnalysis) -> str:
     launches, groups = results.launches, results.groups
     kinds = sorted({launch.provenance for launch in launches})
     each = sorted({len(group.launches) for group in groups})

@@ -63,10 +63,13 @@ def _ranked(processes: int, ranking: Ranking) -> str:
         return f"With {plural(processes, 'process')}, single launches cannot be ranked."
     rate = ranged_text(Ranged.of(ranking.groups[0].throughput), "samples/s")
     tied = ranking.tied_with(best)
-    answer = f"With {plural(processes, 'process')}, {best} has the highest throughput: {rate}"
     if tied:
-        named = listed(tied) if len(tied) <= NAMED else f"{len(tied)} others"
-        return f"{answer}; the difference from {named} is not significant."
+        named = listed([best, *tied]) if len(tied) <= NAMED else f"{best} and {len(tied)} others"
+        return (
+            f"With {plural(processes, 'process')}, {named} are tied: the difference in throughput "
+            f"is not significant ({best} reaches {rate})."
+        )
+    answer = f"With {plural(processes, 'process')}, {best} has the highest throughput: {rate}"
     ratio = short_number(ranking.groups[0].throughput.mean / ranking.groups[1].throughput.mean)
     return f"{answer}, {ratio} times that of {ranking.names[1]}; the difference is significant."
 
