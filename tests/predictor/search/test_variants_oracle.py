@@ -45,6 +45,12 @@ def test_context_parallelism_of_long_sequences():
     assert not any(p.cp > 1 for p in varied(search_of("gpt_h128_l4", sequence=4096), Plan(dp=16)))
 
 
+def test_uneven_pipelines_have_no_empty_stage():
+    """6 blocks on 16 devices: pp 4 only; 8 and 16 stages would be empty in part."""
+    found = varied(search_of("gpt_h128_l6_a8", batch=64))
+    assert {p.pp for p in found if 6 % p.pp} == {4}
+
+
 def test_uneven_pipelines():
     """3 blocks on 16 devices: tp 8 or 4, pp 2 (3 is odd), dp the rest."""
     search = search_of("gpt_h128_l3_a8")

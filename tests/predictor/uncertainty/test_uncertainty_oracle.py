@@ -9,7 +9,11 @@ import pytest
 
 from paceline.constants import number
 from paceline.errors import InputError
-from paceline.hardware import Cluster, Device, Link
+from paceline.hardware import Cluster, Device, Link, catalogue
+from paceline.predictor.evidence import Colocated, Evidence
+from paceline.predictor.plan.plan import Plan
+from paceline.predictor.predict import prepare
+from paceline.predictor.uncertainty.applied_corrections import colocated_processes
 from paceline.predictor.uncertainty.correction_model import (
     CorrectionModel,
     ErrorRule,
@@ -359,3 +363,14 @@ def test_covariates_of_a_job():
     two = covariates_of(workload, one.with_nodes(2), "torch-ddp", program)
     assert (two.reach, two.link) == ("rdma", "hdr")
     assert (two.tuning, two.compiler) == ("tuned", "xla")
+
+
+@pytest.mark.parametrize(("workers", "nodes", "expected"), [(2, 1, 1.1), (8, 2, 1.3), (1, 1, None)])
+def test_contention_is_that_of_the_processes_of_one_node(workers, nodes, expected):
+    """Nodes of four devices: a node that is not full has fewer processes."""
+    evidence = Evidence(colocation={2: Colocated(1.1), 4: Colocated(1.3)})
+    cluster = catalogue.cluster("hkbu-v100-pcie").with_nodes(nodes)
+    cluster = cluster if nodes > 1 else cluster.shaped(1, workers)
+    job = prepare(Workload.of("resnet20", 8), cluster, Plan(dp=workers), evidence=evidence)
+    found = colocated_processes(job)
+    assert (found.slowdown if found else None) == expected
