@@ -106,7 +106,8 @@ class MeasuredPart:
 class PublishedStudy:
     """A published study.
 
-    ``left_out`` lists parts that cannot be reproduced or compared, with reasons.
+    ``left_out`` lists parts that cannot be reproduced or compared, with reasons. ``needed`` says
+    which published numbers a comparison would need, if there are none.
     """
 
     name: Annotated[str, NOT_IN_FILE]
@@ -115,6 +116,7 @@ class PublishedStudy:
     paper: str
     question: str
     left_out: tuple[str, ...]
+    needed: str = ""
     figures: Annotated[tuple[PublishedFigure, ...], Key(key="figure")] = ()
     predicted: tuple[PredictedCurves, ...] = ()
     sweeps: Annotated[tuple[SweptAxis, ...], Key(key="sweep")] = ()
@@ -149,6 +151,14 @@ class Reproduction:
 
     study: PublishedStudy
     points: tuple[ReproducedPoint, ...]
+
+    @property
+    def covered_curves(self) -> tuple[int, int]:
+        """Curves with all points inside their intervals, and all curves."""
+        curves: dict[int, bool] = {}
+        for point in self.points:
+            curves[id(point.figure)] = curves.get(id(point.figure), True) and point.covered
+        return sum(curves.values()), len(curves)
 
     @property
     def mean_error(self) -> float | None:

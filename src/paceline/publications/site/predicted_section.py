@@ -12,7 +12,6 @@ from paceline.render.figures import ScalingInfo, ScalingPoint, ScalingSeries, fi
 from paceline.render.html_page import Figure, Section
 from paceline.render.number_format import Ranged
 from paceline.render.table import Column, Table
-from paceline.report.study_sections.verdict import listed
 from paceline.topology import Topology, format_topology
 
 MOST_BANDS = 3
@@ -58,7 +57,7 @@ def describe_bottleneck(results: ReproductionResult) -> list[str]:
         for line in lines:
             bound = line.points[-1][1].bound_by.partition(":")[0]
             by_bound.setdefault(bound, []).append(line.label)
-        bounds = "; ".join(f"{bound} ({listed(names)})" for bound, names in by_bound.items())
+        bounds = "; ".join(f"{bound} ({' / '.join(names)})" for bound, names in by_bound.items())
         largest = format_topology(*curves.topologies[-1])
         sentences.append(f"{curves.what}: {largest} is bound by {bounds}.")
     return sentences
@@ -108,7 +107,13 @@ def _curves_figure(
     return figure(
         curves.what,
         info,
-        "Dashed: predicted." + (" Points: published." if published else ""),
+        "Dashed: predicted."
+        + (" Points: published." if published else "")
+        + (
+            " Bands: 90 % intervals."
+            if len(lines) <= MOST_BANDS
+            else f" 90 % intervals are in the numbers: {len(lines)} bands would cover each other."
+        ),
         data=_rows_table(rows, "", ""),
     )
 

@@ -38,6 +38,14 @@ def published_section(found: Reproduction) -> Section | None:
     )
 
 
+def leading_figure(found: Reproduction) -> Figure | None:
+    """The published curve with most points, and its prediction; None without numbers."""
+    if not found.points:
+        return None
+    most = max(found.study.figures, key=lambda one: len(points_of(found, one)))
+    return _drawn(most, points_of(found, most), half=False)
+
+
 def points_of(found: Reproduction, wanted: PublishedFigure) -> list[ReproducedPoint]:
     return [point for point in found.points if point.figure is wanted]
 
@@ -92,7 +100,7 @@ def difference_points(found: Reproduction) -> list[str]:
     return sentences
 
 
-def _drawn(one: PublishedFigure, points: Sequence[ReproducedPoint]) -> Figure:
+def _drawn(one: PublishedFigure, points: Sequence[ReproducedPoint], *, half: bool = True) -> Figure:
     base = _point(one, one.base_topology, Ranged(one.base_value))
     published = [base, *(_point(one, p.topology, Ranged(p.published)) for p in points)]
     predicted = [base, *(_point(one, p.topology, _predicted(p)) for p in points)]
@@ -106,7 +114,8 @@ def _drawn(one: PublishedFigure, points: Sequence[ReproducedPoint]) -> Figure:
         ),
         unit,
     )
-    return figure(one.what, info, f"From {one.source}.", half=True)
+    caption = f"Published: {one.source}. Predicted from the smallest point, with 90 % intervals."
+    return figure(one.what, info, caption, half=half)
 
 
 def _predicted(point: ReproducedPoint) -> Ranged:

@@ -3,9 +3,14 @@
 from collections.abc import Sequence
 
 from paceline import __version__
+from paceline.publications.publication import Reproduction
 from paceline.publications.reproduction_result import MeasuredResult, ReproductionResult
 from paceline.publications.reproduction_tables import points_table
-from paceline.publications.site.dp_vs_tp_section import crossovers, dp_vs_tp_table
+from paceline.publications.site.dp_vs_tp_section import (
+    crossovers,
+    dp_vs_tp_section,
+    dp_vs_tp_table,
+)
 from paceline.publications.site.measured_section import (
     answer,
     measured_section,
@@ -20,9 +25,10 @@ from paceline.publications.site.predicted_section import (
 from paceline.publications.site.published_section import (
     agreement_figure,
     difference_points,
+    leading_figure,
     published_section,
 )
-from paceline.render.html_page import Fact, Page, PageLink, Section
+from paceline.render.html_page import Fact, Figure, Page, PageLink, Section
 from paceline.render.table import Column, Table
 from paceline.report.study_sections.closing import threats_section
 from paceline.report.study_sections.opening import describe_load
@@ -46,15 +52,19 @@ def study_page(results: ReproductionResult, links: Sequence[PageLink] = ()) -> P
     found = results.reproduction
     study = found.study
     sections = [
-        Section("Question", text=f"{study.question}\n\n{study.paper}.", points=_answers(results)),
-        _design_section(results),
-        *map(measured_section, results.measured),
-        predicted_section(results),
-        sweeps_section(results),
+        Section("Answers", points=_answers(results)),
         published_section(found),
-        Section("Differences and reasons", points=difference_points(found))
+        Section(
+            "Differences and reasons",
+            text=describe_agreement([found]),
+            points=difference_points(found),
+        )
         if found.points
         else None,
+        predicted_section(results),
+        sweeps_section(results),
+        *map(measured_section, results.measured),
+        _design_section(results),
         Section("Not reproducible on this machine", points=_left_out(results)),
         _threats_section(results),
     ]
@@ -66,7 +76,18 @@ def study_page(results: ReproductionResult, links: Sequence[PageLink] = ()) -> P
         sections=[section for section in sections if section is not None],
         provenance=_provenance([results]),
         links=links,
+        lead=_lead(results),
     )
+
+
+def _lead(results: ReproductionResult) -> Figure | None:
+    """Predictions over published values, else over measured ones, else predictions alone."""
+    compared = leading_figure(results.reproduction)
+    if compared is not None:
+        return compared
+    measured = [dp_vs_tp_section(part.dp_vs_tp) for part in results.measured if part.dp_vs_tp]
+    sections = [*measured, predicted_section(results), sweeps_section(results)]
+    return next((one.figures[0] for one in sections if one is not None and one.figures), None)
 
 
 def index_page(results: Sequence[ReproductionResult], links: Sequence[PageLink] = ()) -> Page:
@@ -82,6 +103,7 @@ def index_page(results: Sequence[ReproductionResult], links: Sequence[PageLink] 
         ),
         Section(
             "All comparable values",
+            text=describe_agreement(reproductions),
             tables=[points_table(reproductions)],
             figures=[agreement_figure(reproductions)],
         )
@@ -125,8 +147,30 @@ def _answers(results: ReproductionResult) -> list[str]:
             f"{len(found.points)} published values are predicted with a mean error of "
             f"{found.mean_error:.0%}; {covered} are inside their 90 % intervals."
         )
-    sentences += [f"{part.part.what}: {answer(part)}" for part in results.measured]
-    return sentences + describe_bottleneck(results)
+    elif found.study.needed:
+        sentences.append(f"No published number can be compared. It would need {found.study.needed}")
+    ran = [part for part in results.measured if part.analysis is not None]
+    sentences += [f"{part.part.what}: {answer(part)}" for part in ran]
+    sentences += describe_bottleneck(results)
+    left = [part for part in results.measured if part.analysis is None]
+    return [*sentences, *(f"{part.part.what}: {answer(part)}" for part in left)]
+
+
+def describe_agreement(found: Sequence[Reproduction]) -> str:
+    """What mean error and coverage are, and why coverage differs from 90 %."""
+    points = [point for one in found for point in one.points]
+    if not points:
+        return ""
+    curves = [one.covered_curves for one in found if one.points]
+    inside, total = (sum(each) for each in zip(*curves, strict=True))
+    covered = sum(point.covered for point in points)
+    return (
+        "The mean error is the mean of |predicted / published - 1| over values. Of independent "
+        f"values, 90 % would be inside 90 % intervals; {covered / len(points):.0%} of these are. "
+        "Values of one curve share a network, a machine and the point that the prediction starts "
+        f"from, so they are inside or outside together: {inside} of {total} curves are inside "
+        "completely."
+    )
 
 
 def answers(parts: Sequence[tuple[ReproductionResult, MeasuredResult]]) -> list[str]:
@@ -215,7 +259,8 @@ def _threats_section(results: ReproductionResult) -> Section | None:
 
 def _facts(results: ReproductionResult) -> list[Fact]:
     found = results.reproduction
-    facts = [Fact("local launches", str(len(_all_launches([results]))))]
+    launches = len(_all_launches([results]))
+    facts = [Fact("launches on this machine", str(launches))] if launches else []
     if found.mean_error is not None:
         covered = sum(point.covered for point in found.points)
         facts += [
@@ -223,7 +268,7 @@ def _facts(results: ReproductionResult) -> list[Fact]:
             Fact("mean error", f"{found.mean_error:.0%}"),
             Fact("inside the 90 % interval", f"{covered} of {len(found.points)}"),
         ]
-    return facts
+    return facts[-3:] or [Fact("published values that can be compared", "none")]
 
 
 def _summary(results: Sequence[ReproductionResult]) -> list[str]:

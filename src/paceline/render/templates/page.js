@@ -78,7 +78,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
     box.append(row);
   };
   for (const box of document.querySelectorAll("div.table")) {
-    const title = box.querySelector(".table-title") || box.closest("section").querySelector("h2");
+    const title = box.querySelector(".table-title") || (box.closest("section, figure") || document).querySelector("h2, .figure-title, h1");
     offer(box, "Download CSV", () => {
       const lines = [...box.querySelectorAll("tr")].map((row) => [...row.cells].map((cell) => quoted(words(cell))).join(","));
       save(named(words(title), ".csv"), "text/csv", lines.join("\n") + "\n");
