@@ -103,6 +103,26 @@ def parse_count(text: str | float) -> float:
     return _positive(number * scale, text, "count")
 
 
+def parse_batch(text: str | int) -> int | str:
+    """Samples (``1536``), or tokens as text (``4Mtok``), which a sequence length converts."""
+    if isinstance(text, str) and not text.strip().isdecimal():
+        tokens_of_batch(text)
+        return text
+    if isinstance(text, bool) or not isinstance(text, str | int):
+        raise _bad(text, "batch", "1536 (samples) or 4Mtok (tokens)")
+    return int(text)
+
+
+def tokens_of_batch(text: str) -> float:
+    """Tokens of ``4Mtok``."""
+    found = re.fullmatch(r"(.*?)\s*tok(ens?)?", text.strip(), re.IGNORECASE)
+    if found is None:
+        raise InputError(
+            f"invalid batch '{text}'", f"{integer_hint(text)} (samples), or give tokens: 4Mtok"
+        )
+    return parse_count(found[1])
+
+
 def parse_share(text: str | float) -> float:
     """The fraction of ``90%`` or ``0.9``: greater than 0, at most 1."""
     plain = str(text).strip()

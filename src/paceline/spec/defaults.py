@@ -1,6 +1,7 @@
 """Defaults of a job: precision, batch and plan.
 
-Plans are tried from the simplest to the one with the least memory; the first that fits is used.
+Large models have a usual global batch and the plan that `default_plan` chooses for it. Otherwise
+plans are tried from the simplest to the one with the least memory; the first that fits is used.
 """
 
 import math
@@ -17,16 +18,18 @@ from paceline.predictor.partition.tensor_parallel import common_size, is_transfo
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.validate_for_model import check_recomputation
 from paceline.predictor.predict import job_of, model_step
+from paceline.spec.default_batch import given_global_batch, sequence_of, usual_global_batch
+from paceline.spec.default_plan import DDP, FSDP, MEGATRON, choose_plan
 from paceline.spec.job_options import JobOptions
-from paceline.spec.resolve_model import Model, batch_of, graph_of, is_large
-from paceline.spec.resolve_plan import plan_of
+from paceline.spec.resolve_model import DEFAULT_BATCH, Model, graph_of, is_large
+from paceline.spec.resolve_plan import plan_of, plan_options
 from paceline.spec.resolve_workload import inputs_of, workload_of
+from paceline.units import format_count
 from paceline.workload.blocks import blocks
 from paceline.workload.graph import RECORDED_BATCH, Graph
 from paceline.workload.precision import precision
 from paceline.workload.workload import Workload
 
-DDP, FSDP, MEGATRON = "torch-ddp", "torch-fsdp", "megatron-lm"
 _TITLES = {DDP: "DDP", FSDP: "FSDP", MEGATRON: "Megatron-LM"}
 _DEGREES = ("tp", "pp", "cp", "ep")
 _PLAN_OPTIONS = (
@@ -34,6 +37,8 @@ _PLAN_OPTIONS = (
     *("pipeline", "offload", "overlap", "bucket", "compression"),
 )
 """Options of a plan: if one is given, no other plan is chosen."""
+CHOSEN = "chosen: "
+"""Start of the note that lists defaults."""
 _LARGEST_TP = 8
 """Devices per node of common clusters: larger tp would communicate between nodes."""
 
@@ -66,10 +71,17 @@ def complete_job(
     else:
         known = graph = graph_of(model, inputs_of(options), options.get("seq"))
         usual = {"precision": default_precision(graph, cluster.device)}
+        samples = given_global_batch(options, graph, cluster.devices)
+        if samples is not None:
+            options = {**options, "global_batch": samples}
+        if plan is None and _plan_is_chosen(graph, options):
+            chosen = _chosen(graph, cluster, options, usual)
+            if chosen is not None:
+                return chosen
     if plan is not None:
         usual |= _batch(graph, {**options, "micro_batch": plan.micro_batch})
         job = cast(JobOptions, {**usual, **options})
-        return CompleteJob(known, job, _note(job, {**options, "framework": ""}, cluster))
+        return CompleteJob(known, job, _note(job, {**options, "framework": ""}, cluster, graph))
     tried: list[tuple[float, JobOptions]] = []
     room = cluster.device.memory_bytes
     for rung in _rungs(graph, cluster, options, has_batch=isinstance(model, Workload)):
@@ -86,8 +98,32 @@ def complete_job(
     else:
         leanest = min(tried, key=lambda one: one[0])[1]
         found = "" if len(tried) == 1 else "no plan fits, showing the one with the least memory: "
-        return CompleteJob(known, leanest, _note(leanest, options, cluster, found))
-    return CompleteJob(known, job, _note(job, options, cluster))
+        return CompleteJob(known, leanest, _note(leanest, options, cluster, graph, found))
+    return CompleteJob(known, job, _note(job, options, cluster, graph))
+
+
+def _plan_is_chosen(graph: Graph, given: Mapping[str, Any]) -> bool:
+    """Whether a plan is searched for: of large models without a batch per replica."""
+    stated = any(given.get(name) for name in ("batch", "input", "micro_batches"))
+    alone = not stated or given.get("global_batch") is not None
+    return is_large(graph) and alone and RECORDED_BATCH not in graph.dimensions
+
+
+def _chosen(
+    graph: Graph, cluster: Cluster, options: JobOptions, usual: Mapping[str, Any]
+) -> CompleteJob | None:
+    """The job with the plan that `choose_plan` finds; None if no plan is possible."""
+    samples = options.get("global_batch") or usual_global_batch(graph, options, cluster.devices)
+    known = cast(JobOptions, {**usual, **options})
+    found = choose_plan(graph, cluster, known, cast(int, samples))
+    if found is None:
+        return None
+    plan = {name: value for name, value in plan_options(found.plan).items() if value is not None}
+    if found.plan.tp > 1:
+        plan["sequence_parallel"] = found.plan.sequence_parallel
+    job = cast(JobOptions, {**plan, **usual, "global_batch": samples, **options})
+    before = "" if found.fits else "no plan fits, showing the one with the least memory: "
+    return CompleteJob(graph, job, _note(job, options, cluster, graph, before))
 
 
 def complete_workload(model: Model, cluster: Cluster, options: JobOptions) -> Workload:
@@ -104,11 +140,13 @@ def _rungs(
 ) -> Iterator[dict[str, Any]]:
     """Options of plans, from the simplest to the one with the least memory."""
     spreads = list(_spreads(graph, cluster, given))
-    rungs = [(spreads[0], False), *((spread, True) for spread in spreads)]
+    halved = [DEFAULT_BATCH >> power for power in range(DEFAULT_BATCH.bit_length())]
+    rungs = [(spreads[0], size) for size in halved]
+    rungs += [(spread, 1) for spread in spreads]
     before = None
-    for spread, least in rungs:
+    for spread, size in rungs:
         replica = math.prod(spread.get(name, given.get(name, 1)) for name in ("tp", "pp", "cp"))
-        batch = {} if has_batch else _batch(graph, given, replica, least=least)
+        batch = {} if has_batch else _batch(graph, given, replica, size)
         if (rung := {**spread, **batch}) != before:
             yield rung
         before = rung
@@ -166,20 +204,17 @@ def _megatron(graph: Graph, cluster: Cluster) -> Iterator[dict[str, Any]]:
 
 
 def _batch(
-    graph: Graph, given: Mapping[str, Any], replica: int = 1, *, least: bool = False
+    graph: Graph, given: Mapping[str, Any], replica: int = 1, size: int = DEFAULT_BATCH
 ) -> dict[str, Any]:
-    """Batch of a replica of ``replica`` devices: 1 per device for a large model.
-
-    A small model has `batch_of` samples, or 1 per device if ``least``.
-    """
+    """Batch of a replica of ``replica`` devices: 1 per device for a large model, else ``size``."""
     micro_batch, large = given.get("micro_batch"), is_large(graph)
     if given.get("global_batch") is not None:
         return {"micro_batch": 1} if large and given.get("micro_batches") is None else {}
     stated = any(given.get(name) for name in ("batch", "input", "micro_batches"))
     if stated or RECORDED_BATCH in graph.dimensions:
         return {}
-    if not large and not least:
-        return {"batch": batch_of(None, (), graph)}
+    if not large and micro_batch is None:
+        return {"batch": replica * size}
     batch = {"batch": replica * (micro_batch or 1)}
     return batch if replica == 1 else {**batch, "micro_batch": micro_batch or 1}
 
@@ -193,26 +228,37 @@ def _memory_bytes(model: Graph | Workload, cluster: Cluster, job: JobOptions) ->
     return float(fullest(stage_memories(step.parts, step.communication.stage_counts)).total_bytes)
 
 
-def _note(job: JobOptions, given: JobOptions, cluster: Cluster, before: str = "") -> str:
+def _note(
+    job: JobOptions, given: Mapping[str, Any], cluster: Cluster, graph: Graph, before: str = ""
+) -> str:
     """The note of chosen defaults and the options that override them."""
+    stated, values = set(given), cast(Mapping[str, Any], job)
+    spread = {"framework", "tp", "pp", "zero", "shard_group"} & (set(values) - stated)
     texts = {
-        "framework": _spread_text(job, cluster),
-        **dict.fromkeys(("tp", "pp", "zero"), ""),
-        "batch": f"batch {job.get('batch')} per {_replica_text(job)}",
         "micro_batch": f"micro-batch {job.get('micro_batch')}",
+        "batch": f"batch {job.get('batch')} per {_replica_text(job)}",
+        "global_batch": f"global batch {_batch_text(job, graph)}",
         "precision": job.get("precision") or "",
         "recompute": f"{job.get('recompute')} recomputation",
     }
-    names = [name for name in texts if name in job and name not in given]
-    names = [name for name in names if cast(Mapping[str, Any], job)[name] != "none"]
-    if cluster.devices == 1:
-        names = [name for name in names if name != "framework"]
-    spread = [texts["framework"]] if {"framework", "tp", "zero"} & set(names) else []
-    chosen = spread + [texts[name] for name in names if texts[name] and name != "framework"]
+    names = [name for name in texts if name in values and name not in stated]
+    names = [name for name in names if values[name] != "none"]
+    shown = bool(spread) and cluster.devices > 1
+    chosen = [_spread_text(job, cluster)] if shown else []
+    chosen += [texts[name] for name in names if texts[name]]
     if not chosen:
         return ""
-    override = ", ".join(f"--{name.replace('_', '-')}" for name in names)
-    return f"chosen: {before}{', '.join(chosen)}; override with {override}"
+    degrees = [name for name in ("framework", "tp", "pp", "zero") if name not in stated and shown]
+    override = ", ".join(f"--{name.replace('_', '-')}" for name in (*degrees, *names))
+    return f"{CHOSEN}{before}{', '.join(chosen)}; override with {override}"
+
+
+def _batch_text(job: JobOptions, graph: Graph) -> str:
+    """``256 (2.10 M tokens)``."""
+    samples, sequence = job.get("global_batch"), sequence_of(graph, job)
+    if sequence is None or samples is None:
+        return str(samples)
+    return f"{samples} ({format_count(float(samples) * sequence)} tokens)"
 
 
 def _replica_text(job: JobOptions) -> str:
@@ -223,6 +269,7 @@ def _replica_text(job: JobOptions) -> str:
 def _spread_text(job: JobOptions, cluster: Cluster) -> str:
     plan = plan_of(None, cluster.devices, job)
     name = job.get("framework") or DDP
+    title = "HSDP" if name == FSDP and plan.shard_copies > 1 else _TITLES.get(name, name)
     sharded = f", ZeRO-{plan.zero}" if plan.zero and name != FSDP else ""
     degrees = f"{plan.label} on" if plan.dp != plan.devices else "over"
-    return f"{_TITLES.get(name, name)} {degrees} {cluster.devices} devices{sharded}"
+    return f"{title} {degrees} {cluster.devices} devices{sharded}"

@@ -17,7 +17,7 @@ from paceline.predictor.plan.plan_choices import (
 )
 from paceline.spec.knob import Knob
 from paceline.topology import MOST_PROCESSES, check_topology
-from paceline.units import parse_bytes, parse_scale, parse_seconds
+from paceline.units import parse_batch, parse_bytes, parse_scale, parse_seconds
 
 if TYPE_CHECKING:
     from paceline.hardware import Cluster
@@ -48,14 +48,16 @@ BATCH = _workload(
     metavar="N[,...]",
     low=1,
     high=LARGEST_BATCH,
-    default="32; 1 per device above 1B parameters",
+    default="32, or less to fit; --global-batch above 1B parameters",
     several=True,
 )
 GLOBAL_BATCH = _workload(
-    "Samples per step over all replicas; replaces --batch.",
-    metavar="N[,...]",
+    "Samples per step over all replicas, or tokens such as 4Mtok; replaces --batch.",
+    metavar="N|TOKENS[,...]",
     low=1,
     high=LARGEST_BATCH,
+    parse=parse_batch,
+    default="by model size above 1B parameters",
     several=True,
 )
 SEQ = _workload(
@@ -119,7 +121,7 @@ class VariedOptions(TypedDict, total=False):
     """Knobs that may be lists: one prediction for each combination of their values."""
 
     batch: Annotated[int | None, BATCH]
-    global_batch: Annotated[int | None, GLOBAL_BATCH]
+    global_batch: Annotated[int | str | None, GLOBAL_BATCH]
     seq: Annotated[int | None, SEQ]
     precision: Annotated[str | None, PRECISION]
     device: Annotated[str | None, DEVICE]
@@ -133,7 +135,7 @@ class VariedLists(TypedDict, total=False):
     """The knobs of `VariedOptions` with several values."""
 
     batch: Annotated[Many[int] | None, BATCH]
-    global_batch: Annotated[Many[int] | None, GLOBAL_BATCH]
+    global_batch: Annotated[Many[int | str] | None, GLOBAL_BATCH]
     seq: Annotated[Many[int] | None, SEQ]
     precision: Annotated[Many[str] | None, PRECISION]
     device: Annotated[Many[str] | None, DEVICE]

@@ -68,9 +68,10 @@ def trace_of(trace: "str | Path | LayerTrace | None") -> "LayerTrace | None":
 
 def _global_share(options: JobOptions, replicas: int) -> int | None:
     """The share of one replica in the global batch; None if not given."""
-    whole = options.get("global_batch")
-    if whole is None:
+    given = options.get("global_batch")
+    if given is None:
         return None
+    whole = int(given)  # `given_global_batch` converted tokens
     if options.get("batch") is not None:
         raise InputError("--batch and --global-batch are mutually exclusive", "give only one")
     if whole % replicas:

@@ -11,7 +11,8 @@ from paceline.hardware import Cluster
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.prediction import Prediction
 from paceline.render.result import Part, PublicResult
-from paceline.spec.defaults import MEGATRON, complete_workload
+from paceline.spec.default_plan import MEGATRON
+from paceline.spec.defaults import complete_workload
 from paceline.spec.job_options import JobLists, JobOptions, Many, MeasuredOptions
 from paceline.spec.jobs import JobRequest, check_job, jobs_of
 from paceline.spec.keywords import with_keywords

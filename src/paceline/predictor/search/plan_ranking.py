@@ -13,13 +13,17 @@ _LEAST_DIFFERENCE = "spread.comparison.least"
 
 
 def effort(prediction: Prediction) -> tuple[float, ...]:
+    """The complexity of the plan of a prediction."""
+    return plan_effort(prediction.plan)
+
+
+def plan_effort(plan: Plan) -> tuple[float, ...]:
     """Complexity of running a plan, as a sort key: smaller is simpler.
 
     In order: sharded gradients and weights (ZeRO-1 costs no effort, so it counts like stage 0),
     pipeline stages, other degrees (experts before layers), recomputation, chunks, and shard
     copies.
     """
-    plan = prediction.plan
     return (
         max(plan.zero, 1),
         plan.pp,
