@@ -89,7 +89,7 @@ def test_what_is_not_chosen_is_as_in_predict():
     told = pl.predict("llama3_8b", "dgx-h100", nodes=2)
     assert (told.framework, told.workload.batch, told.workload.precision) == (
         "torch-fsdp",
-        1,
+        16,
         "bf16",
     )
     here = next(row for row in found.rows if row["nodes"] == 2)

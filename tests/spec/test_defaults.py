@@ -110,7 +110,7 @@ def test_the_note_on_the_length_of_samples_is_left_out_where_it_is_given(tmp_pat
 
 def test_qlora_on_a_small_device():
     found = pl.predict("llama2_7b", device="rtx4090", qlora=True)
-    assert (found.workload.precision, found.workload.batch) == ("bf16", 1)
+    assert (found.workload.precision, found.workload.batch) == ("bf16", 16)
     assert found.fits
 
 
@@ -123,7 +123,7 @@ def test_every_command_has_the_same_defaults():
     state = state_of({"model": "llama3_8b", "cluster": "dgx-h100", "nodes": 2}, {})
     explored = job_of(state, {}).options
     assert advised.search.workload.precision == explored["precision"] == "bf16"
-    assert (explored["batch"], explored["framework"]) == (1, "torch-fsdp")
+    assert (explored["batch"], explored["framework"]) == (16, "torch-fsdp")
 
 
 def test_options_of_the_plan_constrain_advise():

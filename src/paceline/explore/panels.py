@@ -1,7 +1,6 @@
 """Panels of the page that are computed on demand: what-ifs, plans, surface, timeline."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -69,14 +68,13 @@ def _plans(job: AskedJob) -> dict[str, Any]:
     whole = job.batch * max(1, job.cluster.devices // job.replica)
     options = {"global_batch": whole, "nodes": state.nodes, **_searched(job)}
     advised = advise(job.network, job.target, **cast(JobLists, options))
-    best = sorted(advised.advice.best, key=lambda own: own.prediction.step_seconds)
-    ordered = replace(advised.searches[0], advice=replace(advised.advice, best=tuple(best)))
+    best = advised.advice.best
     rule = "Fastest first."
     if advised.advice.close > 1:
-        rule += f" {advised.advice.close} plans are within the error margin: benchmark them."
+        rule += f" {advised.advice.close} plans are not distinguishable from it: benchmark them."
     tokens = best[0].prediction.workload.sequence is not None
     return {
-        "html": f"<p>{rule}</p>{table_html(advice_table([ordered]))}",
+        "html": f"<p>{rule}</p>{table_html(advice_table(advised.searches))}",
         "plans": [_plan_point(own.prediction) for own in best],
         "device_bytes": job.cluster.device.memory_bytes,
         "unit": "tokens/s" if tokens else "samples/s",

@@ -98,6 +98,28 @@ def no_room_lines(prediction: "Prediction") -> list[str]:
     ]
 
 
+_PROGRAMS = {"torch-ddp": "DDP", "torch-fsdp": "FSDP", "megatron-lm": "Megatron-LM"}
+CHOSEN = "chosen: "
+"""Start of the note that lists defaults."""
+
+
+def plan_text(prediction: "Prediction") -> str:
+    """The plan in the terms of its program: ``FSDP dp 16, mb 1``, ``HSDP 8 x 2, mb 1``."""
+    plan, name = prediction.plan, prediction.framework
+    title = _PROGRAMS.get(name, name)
+    label = plan.label
+    if title == "FSDP" and plan.shard_copies > 1:
+        title = "HSDP"
+        label = label.replace(f"dp {plan.dp}", f"{plan.shard_degree} x {plan.shard_copies}", 1)
+        label = label.replace(f" x shard {plan.shard_degree}", "")
+    size, count = plan.batches(prediction.workload.batch)
+    parts = [f"{title} {label}"]
+    parts += [f"ZeRO-{plan.zero}"] if plan.zero and title not in ("FSDP", "HSDP") else []
+    parts += [f"mb {size}"] if count > 1 else [f"batch {size}"]
+    parts += ["" if plan.format_recompute == "none" else f"recompute {plan.format_recompute}"]
+    return ", ".join(part for part in parts if part)
+
+
 def headline(prediction: "Prediction") -> str:
     """Model, batch, cluster, plan and framework of a prediction."""
     workload, cluster, plan = prediction.workload, prediction.cluster, prediction.plan

@@ -23,6 +23,9 @@ _IMAGENET_CLASSES = 1000
 _LEAST_GOODPUT = 0.01
 """Smallest goodput for which a run is predicted."""
 _LARGEST_EXPONENT = 500.0
+_KWH = 3.6e6
+"""Joules."""
+_BOUNDS = ("value", "low", "high")
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,8 @@ class RunConditions:
 
     Seconds: ``device_time_between_failures`` of one device, ``checkpoint`` (training pauses),
     ``restart``, ``checkpoint_every`` (default: optimal). ``price`` is per device and hour.
-    ``without_failures`` ignores failures and checkpoints.
+    ``without_failures`` ignores failures and checkpoints. ``nic_price`` is the purchase price of a
+    NIC with its switch port, ``electricity`` the price of a kWh.
     """
 
     device_time_between_failures: float | None = None
@@ -96,6 +100,8 @@ class RunConditions:
     checkpoint_every: float | None = None
     price: float | None = None
     without_failures: bool = False
+    nic_price: float | None = None
+    electricity: float | None = None
 
 
 @dataclass(frozen=True)
@@ -209,10 +215,29 @@ class TrainingRun:
 
     @property
     def price(self) -> RangedValue | None:
-        """Cost in the currency of the price per device and hour; None without a price."""
-        rate = self.conditions.price
-        rate = self.prediction.cluster.price_per_device_hour if rate is None else rate
-        return None if rate is None else self.device_hours.times(rate)
+        """Cost in the currency of the prices; None without any price.
+
+        Devices per hour, the share of NICs and switch ports of their lifetime, electricity.
+        """
+        given, cluster = self.conditions, self.prediction.cluster
+        rate = cluster.price_per_device_hour if given.price is None else given.price
+        parts = [] if rate is None else [self.device_hours.times(rate)]
+        if given.nic_price is not None:
+            nics = cluster.nodes * (cluster.nics_per_node or 1)
+            share = nics * given.nic_price / number("operation.network.lifetime")
+            parts.append(self.seconds.times(share))
+        if given.electricity is not None and self.energy_joules is not None:
+            parts.append(self.energy_joules.times(given.electricity / _KWH))
+        if not parts:
+            return None
+        return RangedValue(*(sum(getattr(own, name) for own in parts) for name in _BOUNDS))
+
+    @property
+    def price_per_million_tokens(self) -> RangedValue | None:
+        """Cost of a million tokens; None without tokens or a price."""
+        if self.price is None or self.tokens is None:
+            return None
+        return self.price.times(1e6 / self.tokens)
 
     @property
     def energy_joules(self) -> RangedValue | None:
@@ -255,6 +280,9 @@ class TrainingRun:
             missing = [text for stated, text in assumed if stated is None]
             if missing:
                 found.append(f"assumes {', '.join(missing)}")
+        if given.nic_price is not None:
+            years = number("operation.network.lifetime") / (365 * DAY)
+            found.append(f"assumes that NICs and switch ports are used for {years:.3g} years")
         if self.price is None:
             found.append("no price: give one per device and hour with --price")
         return tuple(found)

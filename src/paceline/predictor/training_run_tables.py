@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _MWH = 3.6e9
 """Joules."""
-_LONG = 3 * DAY
+LONG = 3 * DAY
 """Duration in seconds above which times are shown in days."""
 
 
@@ -38,7 +38,7 @@ def training_table(runs: Sequence[TrainingRun]) -> Table:
     one_length = len({run.steps for run in runs}) == 1
     sizes = dict.fromkeys(format_bytes(run.checkpoint_bytes) for run in runs)
     differing = differing_columns(predictions)
-    long = max(run.seconds.value for run in runs) > _LONG
+    long = max(run.seconds.value for run in runs) > LONG
     time = Column("time", "days", scale=1 / DAY) if long else Column("time", "h", scale=1 / HOUR)
     amount = f"{format_count(first.samples)} samples"
     if first.tokens is not None:
@@ -48,12 +48,12 @@ def training_table(runs: Sequence[TrainingRun]) -> Table:
         *((column, lambda run, of=of: of(run.prediction)) for column, of in differing),
         (Column("nodes x GPUs"), lambda run: _topology(run)),
         *(() if one_length else ((Column("steps", decimals=0), lambda run: run.steps),)),
-        (time, lambda run: _ranged(run.seconds) if _runs(run) else NO_ROOM),
-        (Column("device-hours"), _if_it_runs(lambda run: _ranged(run.device_hours))),
-        (Column("price"), _if_it_runs(lambda run: _ranged(run.price))),
+        (time, lambda run: ranged(run.seconds) if _runs(run) else NO_ROOM),
+        (Column("device-hours"), _if_it_runs(lambda run: ranged(run.device_hours))),
+        (Column("price"), _if_it_runs(lambda run: ranged(run.price))),
         (
             Column("energy", "MWh", scale=1 / _MWH),
-            _if_it_runs(lambda run: _ranged(run.energy_joules)),
+            _if_it_runs(lambda run: ranged(run.energy_joules)),
         ),
         (
             Column("goodput", "%", scale=100.0, decimals=1),
@@ -188,7 +188,7 @@ def _every(run: TrainingRun) -> str:
     return format_seconds(every) if every < HOUR else f"{every / HOUR:.1f} h"
 
 
-def _ranged(found: RangedValue | None) -> Ranged | None:
+def ranged(found: RangedValue | None) -> Ranged | None:
     return None if found is None else Ranged(found.value, found.low, found.high)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from paceline.errors import PacelineError
 from paceline.hardware import Cluster
 from paceline.predictor.framework_profiles import framework as find_framework
-from paceline.predictor.memory.fit_probability import fits_in
+from paceline.predictor.memory.fit_probability import LIKELY, fits_in
 from paceline.predictor.partition.tensor_parallel import common_size, is_transformer
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import Recompute
@@ -31,8 +31,8 @@ DDP, FSDP, MEGATRON = "torch-ddp", "torch-fsdp", "megatron-lm"
 _LARGEST_TP = 8
 """Devices per node of common clusters: larger tp would communicate between nodes."""
 _LARGEST_MICRO_BATCH = 64
-_LIKELY, _POSSIBLE = 0.8, 0.5
-"""Probabilities that a plan fits: of a preferred plan, and of any plan."""
+_POSSIBLE = 0.5
+"""Least probability that a plan fits."""
 _CLOSE = 1.3
 """Step over the fastest one up to which a simpler plan is compared."""
 _COMPARED = 4
@@ -71,7 +71,7 @@ def choose_plan(
         )
         found = list(_families(search, fields))
         tried += found
-        for probability in (_LIKELY, _POSSIBLE):
+        for probability in (LIKELY, _POSSIBLE):
             roomy = [own for own in found if _fits(own, cluster, probability)]
             if roomy:
                 return ChosenPlan(_simplest(search, roomy), True)
@@ -110,7 +110,7 @@ def _families(search: PlanSearch, fields: Mapping[str, Any]) -> Iterator[PlanVar
                 continue
             own = list(_of_degrees(search, fields, {"dp": dp, "tp": tp, "cp": cp, "pp": pp}))
             yield from own
-            roomy |= any(_fits(one, cluster, _LIKELY) for one in own)
+            roomy |= any(_fits(one, cluster, LIKELY) for one in own)
             if roomy and pp >= min(cluster.nodes, _MOST_SPARE_STAGES):
                 break
         if roomy and cluster.nodes == 1:
@@ -151,7 +151,7 @@ def _of_degrees(
                 own |= {"zero": zero, "shard_group": group, **_sequence_parallel(search, fields)}
                 found = list(_micro_batches(search, fields, own))
                 yield from found
-                if any(_fits(one, search.cluster, _LIKELY) for one in found):
+                if any(_fits(one, search.cluster, LIKELY) for one in found):
                     break
 
 

@@ -18,6 +18,7 @@ from paceline.predictor.partition.tensor_parallel import common_size, is_transfo
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.validate_for_model import check_recomputation
 from paceline.predictor.predict import job_of, model_step
+from paceline.predictor.prediction_text import CHOSEN
 from paceline.spec.default_batch import given_global_batch, sequence_of, usual_global_batch
 from paceline.spec.default_plan import DDP, FSDP, MEGATRON, choose_plan
 from paceline.spec.job_options import JobOptions
@@ -37,8 +38,6 @@ _PLAN_OPTIONS = (
     *("pipeline", "offload", "overlap", "bucket", "compression"),
 )
 """Options of a plan: if one is given, no other plan is chosen."""
-CHOSEN = "chosen: "
-"""Start of the note that lists defaults."""
 _LARGEST_TP = 8
 """Devices per node of common clusters: larger tp would communicate between nodes."""
 
@@ -121,7 +120,8 @@ def _chosen(
     plan = {name: value for name, value in plan_options(found.plan).items() if value is not None}
     if found.plan.tp > 1:
         plan["sequence_parallel"] = found.plan.sequence_parallel
-    job = cast(JobOptions, {**plan, **usual, "global_batch": samples, **options})
+    batch = {} if "global_batch" in options else {"batch": cast(int, samples) // found.plan.dp}
+    job = cast(JobOptions, {**plan, **usual, **batch, **options})
     before = "" if found.fits else "no plan fits, showing the one with the least memory: "
     return CompleteJob(graph, job, _note(job, options, cluster, graph, before))
 
@@ -236,8 +236,7 @@ def _note(
     spread = {"framework", "tp", "pp", "zero", "shard_group"} & (set(values) - stated)
     texts = {
         "micro_batch": f"micro-batch {job.get('micro_batch')}",
-        "batch": f"batch {job.get('batch')} per {_replica_text(job)}",
-        "global_batch": f"global batch {_batch_text(job, graph)}",
+        "batch": _batch_text(job, graph, cluster),
         "precision": job.get("precision") or "",
         "recompute": f"{job.get('recompute')} recomputation",
     }
@@ -249,16 +248,21 @@ def _note(
     if not chosen:
         return ""
     degrees = [name for name in ("framework", "tp", "pp", "zero") if name not in stated and shown]
-    override = ", ".join(f"--{name.replace('_', '-')}" for name in (*degrees, *names))
+    options = [*degrees, *names]
+    if job.get("micro_batch") is not None:
+        options = ["global-batch" if name == "batch" else name for name in options]
+    override = ", ".join(f"--{name.replace('_', '-')}" for name in options)
     return f"{CHOSEN}{before}{', '.join(chosen)}; override with {override}"
 
 
-def _batch_text(job: JobOptions, graph: Graph) -> str:
-    """``256 (2.10 M tokens)``."""
-    samples, sequence = job.get("global_batch"), sequence_of(graph, job)
-    if sequence is None or samples is None:
-        return str(samples)
-    return f"{samples} ({format_count(float(samples) * sequence)} tokens)"
+def _batch_text(job: JobOptions, graph: Graph, cluster: Cluster) -> str:
+    """``global batch 256 (2.10 M tokens)``, or the batch of a replica if it is one micro-batch."""
+    batch, sequence = job.get("batch") or 0, sequence_of(graph, job)
+    if job.get("micro_batch") is None:
+        return f"batch {batch} per {_replica_text(job)}"
+    samples = batch * plan_of(None, cluster.devices, job).dp
+    tokens = f" ({format_count(samples * sequence)} tokens)" if sequence else ""
+    return f"global batch {samples}{tokens}"
 
 
 def _replica_text(job: JobOptions) -> str:

@@ -3,7 +3,9 @@
 from functools import partial
 from typing import Annotated, TypedDict
 
+from paceline.spec.job_options import JobLists
 from paceline.spec.knob import Knob
+from paceline.spec.training_options import TrainingOptions
 from paceline.units import parse_count, parse_seconds
 
 USUAL_PLANS, MOST_PLANS = 5, 50
@@ -32,3 +34,7 @@ class SearchOptions(TypedDict, total=False):
             parse=parse_seconds,
         ),
     ]
+
+
+class AdviseLists(JobLists, TrainingOptions, total=False):
+    """The keywords of `paceline.advise`."""

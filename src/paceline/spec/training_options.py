@@ -1,6 +1,6 @@
 """Knobs of a complete training run: its length, price, failures and checkpoints."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict, cast
 
@@ -34,6 +34,21 @@ class TrainingOptions(TypedDict, total=False):
             high=_LARGEST_PRICE,
             default="the cluster's",
         ),
+    ]
+    nic_price: Annotated[
+        float | Sequence[float] | None,
+        _run(
+            "Purchase price of a NIC with its switch port and cables: one for all links, or one "
+            "for each --link.",
+            metavar="X[,...]",
+            low=0,
+            high=_LARGEST_PRICE,
+            several=True,
+        ),
+    ]
+    electricity: Annotated[
+        float | None,
+        _run("Price of a kWh, added to --price.", low=0, high=_LARGEST_PRICE),
     ]
     mtbf: Annotated[
         str | float | None,
@@ -91,5 +106,31 @@ def training_of(prediction: "Prediction", options: TrainingOptions) -> "Training
         given.get("checkpoint_every"),
         given.get("price"),
         given.get("no_failures", False),
+        _single_price(given.get("nic_price")),
+        given.get("electricity"),
     )
     return TrainingRun(prediction, samples, conditions)
+
+
+def _single_price(given: float | Sequence[float] | None) -> float | None:
+    if given is None or isinstance(given, int | float):
+        return given
+    if len(given) > 1:
+        raise InputError(
+            f"{len(given)} NIC prices for one link", "give one, or as many values of --link"
+        )
+    return given[0]
+
+
+def prices_by_link(options: Mapping[str, Any], link: Any) -> dict[Any, float | None]:
+    """The NIC price of each value of ``link``."""
+    links = list(link) if isinstance(link, list | tuple) else [link]
+    given = options.get("nic_price")
+    prices = list(given) if isinstance(given, list | tuple) else [given] * len(links)
+    if len(prices) == 1:
+        prices *= len(links)
+    if len(prices) != len(links):
+        raise InputError(
+            f"{len(prices)} NIC prices for {len(links)} links", "give one, or one for each --link"
+        )
+    return dict(zip(links, prices, strict=True))

@@ -24,10 +24,13 @@ if TYPE_CHECKING:
     from paceline.predictor.search.budget import Limits
     from paceline.predictor.training_run import TrainingRun
 
+_PRICES = ("price", "nic_price", "electricity")
 EXAMPLE = """
 \b
 Examples:
-  paceline advise --model gpt3_175b --cluster dgx-a100 --nodes 64 --global-batch 1536
+  paceline advise --model llama3_8b --cluster dgx-h100 --nodes 1,2,4 --tokens 1T --price 2.5
+  paceline advise --model llama3_8b --cluster dgx-h100 --nodes 4 --link ib_ndr_400g,eth_100g
+  paceline advise --model gpt3_175b --cluster dgx-a100 --nodes 64 --global-batch 4Mtok
   paceline advise --model llama2_7b --seq 4096 --cluster dgx-h100 --nodes 1..8 \\
       --global-batch 256 --price 2.5
   paceline advise --model llama2_7b --seq 4096 --cluster p5.48xlarge --nodes 2,4,8,16 \\
@@ -60,40 +63,39 @@ def command(
     The search evaluates every combination of tensor, pipeline and data parallelism, micro-batch
     size, model chunks, recomputation, ZeRO stage and sequence parallelism. The best plans of each
     layout are predicted in full, with variations: context and expert parallelism, recomputation
-    of some blocks, sharding inside each node, uneven stages. Among plans within the error margin
-    the simplest comes first. --nodes 1..64 also searches the number of nodes.
+    of some blocks, sharding inside each node, uneven stages. The fastest plan comes first.
+
+    Lists of nodes, links, clusters or other options print one row for each combination: the best
+    plan, throughput, and the ratio to the best row with its own interval. --tokens or --epochs add
+    time and cost of a complete training run; --price, --nic-price and --electricity set prices.
+    Options of the plan, such as --tp or --zero, constrain the search.
 
     --per-layer chooses data or model parallelism (by filter) for each layer of a CNN, including
     the cost of redistributing activations; memory is not checked.
 
-    With --budget or --deadline, the command finds the number of nodes that completes --tokens or
+    With --budget or --deadline, the command lists the combinations that complete --tokens or
     --epochs within these limits.
     """
     from paceline.predictor.search.api import advise, advise_within
     from paceline.predictor.search.budget import Limits
-    from paceline.spec.training_options import asks_for_training, split_training_options
+    from paceline.spec.training_options import split_training_options
 
     began = time.monotonic()
-    training, options = split_training_options(options)
+    training, others = split_training_options(options)
     limited = budget is not None or deadline is not None
     if per_layer:
         unused = {"emit": emit, "top": top, "budget": budget, "deadline": deadline}
         _refuse("--per-layer", {**training, **unused})
-        _per_layer(options, as_json)
+        _per_layer(others, as_json)
         return
     echo("searching plans ...", err=True)
     if limited:
         _refuse("--budget and --deadline", {"emit": emit, "top": top})
         most = None if budget is None else parse_count(budget)
-        runs = advise_within(budget=most, deadline=deadline, training=training, **options)
+        runs = advise_within(budget=most, deadline=deadline, training=training, **others)
         _limited(runs, Limits(most, None if deadline is None else parse_seconds(deadline)), as_json)
         return
-    if asks_for_training(training):
-        raise InputError(
-            "options of a training run need --deadline or --budget",
-            "add --deadline 30d or --budget 2M, or use 'paceline predict' for a single plan",
-        )
-    found = advise(top=top or USUAL_PLANS, price=training.get("price"), **options)
+    found = advise(top=top or USUAL_PLANS, **options)
     _show(found, time.monotonic() - began, emit, as_json)
 
 
@@ -112,14 +114,12 @@ def _show(found: "Advised", seconds: float, emit: str | None, as_json: bool) -> 
     if as_json:
         emit_json("advice", 1, advice_json(found.searches, seconds, emit))
         return
-    echo(describe_search(found.searches, seconds))
-    show(advice_parts(found.searches))
+    echo(describe_search(found, seconds))
+    show(advice_parts(found))
     if emit is not None:
         for number, own in enumerate(found.best, 1):
             echo("\n".join(flags_lines(own, emit, number)))
-    next_line(
-        same_job("predict", drop=("price",), **{**single_values(0), **_plan_of(found.best[0])})
-    )
+    next_line(same_job("predict", drop=_PRICES, **{**single_values(0), **_plan_of(found)}))
 
 
 def _limited(runs: "tuple[TrainingRun, ...]", limits: "Limits", as_json: bool) -> None:
@@ -139,18 +139,26 @@ def _limited(runs: "tuple[TrainingRun, ...]", limits: "Limits", as_json: bool) -
         return
     show(training_parts(runs))
     echo(describe_limits(runs[0], limits))
-    next_line(same_job("predict", **{**single_values(0), **_plan_of(runs[0].prediction)}))
+    next_line(same_job("predict", **{**single_values(0), **_options_of(runs[0].prediction)}))
 
 
-def _plan_of(best: "Prediction") -> dict[str, Any]:
+def _plan_of(found: "Advised") -> dict[str, Any]:
     """The best plan as options of ``paceline predict``."""
+    return _options_of(found.searches[0].prediction)
+
+
+def _options_of(best: "Prediction") -> dict[str, Any]:
     from paceline.spec.resolve_plan import plan_options
 
+    given = click.get_current_context().params
+    shared = {"link": best.cluster.inter.name} if given.get("link") and best.cluster.inter else {}
     return {
+        **shared,
         **plan_options(best.plan),
         "topology": format_topology(best.cluster.nodes, best.cluster.devices_per_node),
         "nodes": None,
         "processes": None,
+        "global_batch": best.samples_per_step,
         "precision": best.workload.precision,
     }
 

@@ -1,6 +1,7 @@
 """The probability that a job fits in device memory."""
 
 import math
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from paceline.constants import number
@@ -15,13 +16,18 @@ def fits_probability(prediction: "Prediction") -> float | None:
     return fits_in(needed, prediction.cluster.device.memory_bytes)
 
 
-def room_bytes(capacity: float) -> float:
-    """Largest predicted size that fits in ``capacity`` with probability 1/2.
+LIKELY = 0.8
+"""Probability of fitting of plans that are recommended if there is a choice."""
+
+
+def room_bytes(capacity: float, probability: float = 0.5) -> float:
+    """Largest predicted size that fits in ``capacity`` with a probability.
 
     CUDA context and libraries reserve a share; the mean bias of predictions is corrected.
     """
     free = capacity * (1.0 - number("spread.memory.reserved_share"))
-    return free * math.exp(-number("corrections.memory.bias"))
+    margin = number("corrections.memory.deviation") * NormalDist().inv_cdf(probability)
+    return free * math.exp(-number("corrections.memory.bias") - margin)
 
 
 def fits_in(needed: float, capacity: float | None) -> float | None:

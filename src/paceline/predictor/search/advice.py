@@ -13,7 +13,7 @@ from paceline.predictor.memory.fit_probability import room_bytes
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.predict import predict
 from paceline.predictor.prediction import Prediction
-from paceline.predictor.search.plan_ranking import best_guesses, layout_of, shown_plans
+from paceline.predictor.search.plan_ranking import layout_of, shown_plans, simplest_first, ties
 from paceline.predictor.search.plan_search import Candidates, PlanSearch
 from paceline.predictor.search.plan_variants import PlanVariation, possible_plans, variations
 from paceline.predictor.search.remedies import network_remedies
@@ -21,6 +21,8 @@ from paceline.units import format_bytes, format_seconds
 
 _FURTHER = 2
 """Additional plans that the scheduler predicts, in case the order changes."""
+USUAL_PLANS = 5
+"""Layouts that are considered even if fewer are shown."""
 _SEEDS = 4
 """Plans whose variations are tried."""
 _NAMED_LOSSES = 2
@@ -46,10 +48,11 @@ class Infeasible:
 
 @dataclass(frozen=True)
 class Advice:
-    """The result of a search, the recommended plan first.
+    """The result of a search, the fastest plan first.
 
-    ``close`` plans are equally fast within the uncertainty; the simplest of them comes first, and
-    ``fastest`` is the index of the fastest. ``remedies`` reduce the network losses of the first.
+    ``close`` plans, of those considered, are not distinguishable from the fastest; ``simplest`` is
+    the index of the simplest shown one within the error margin. ``remedies`` reduce the network
+    losses of the first.
     """
 
     tried: int
@@ -57,47 +60,71 @@ class Advice:
     best: tuple[Ranked, ...]
     infeasible: tuple[Infeasible, ...]
     close: int
-    fastest: int
+    simplest: int
     remedies: tuple[str, ...]
 
 
-def advise(search: PlanSearch, top: int = 5) -> Advice:
-    """Search all plans and predict the ``top`` ones with the scheduler.
+def advise(search: PlanSearch, top: int = USUAL_PLANS) -> Advice:
+    """Search all plans and predict the best ones with the scheduler.
 
     Each layout of degrees is listed once, with the simplest micro-batch, chunks, recomputation and
-    sharding among the equally fast ones.
+    sharding among the equally fast ones. The first rows do not depend on ``top``.
     """
     found = search.run()
+    considered = max(top, USUAL_PLANS)
     if search.predicts_each:
-        return _advise_each(search, search.fixed.candidates(found, search.like), top)
-    available = room_bytes(search.cluster.device.known_memory_bytes)
+        plans = search.fixed.candidates(found, search.like)
+        return _advise_each(search, [*plans, *search.known], top)
+    available = search.room_bytes(found.memory_bytes)
     fits = found.memory_bytes <= available
-    listed = _shortlist(search, found, fits, top + _FURTHER)
+    listed = _shortlist(search, found, fits, considered + _FURTHER)
     inside = ~fits & _inside(search, found)
     seeds = [*listed[:_SEEDS], *found.best_by_layout(inside, _SEEDS)]
     seeds += found.best_by_layout(inside & (found.zero == 1), 2 * _SEEDS)
     varied = variations(search, [found.plan(index, search.like) for index in seeds])
+    varied += possible_plans(search, search.known)
     roomy = [own for own in varied if own.memory_bytes <= available]
     if not listed and not roomy:
         raise _nothing_fits(search, found)
     fewer = [_fewer_chunks(search, found, fits, index) for index in listed]
     predictions = [predicted(search, found, i) for i in dict.fromkeys([*listed, *fewer])]
-    predictions += [prediction_of_plan(search, plan) for plan in _layouts(roomy)[:top]]
+    predictions += [prediction_of_plan(search, plan) for plan in _layouts(roomy)[:considered]]
     predictions = [own for own in predictions if own.fits]
     if not predictions:
         raise _nothing_fits(search, found)
-    best = shown_plans(predictions, top)
-    fastest = min(range(len(best)), key=lambda number: best[number].step_seconds)
-    return Advice(
+    first = min(predictions, key=lambda own: own.step_seconds)
+    return _advice(
+        search,
+        predictions,
+        top,
         tried=found.size + len(varied),
         fitting=int(fits.sum()) + len(roomy),
-        best=tuple(Ranked(own, _why(own, best[0])) for own in best),
         infeasible=(
-            *_infeasible(search, found, fits, inside, best[0].step_seconds),
-            *_infeasible_variations(search, varied, best[0]),
+            *_infeasible(search, found, fits, inside, first.step_seconds),
+            *_infeasible_variations(search, varied, first),
         ),
-        close=len(best_guesses(best)),
-        fastest=fastest,
+    )
+
+
+def _advice(
+    search: PlanSearch,
+    predictions: Sequence[Prediction],
+    top: int,
+    *,
+    tried: int,
+    fitting: int,
+    infeasible: tuple[Infeasible, ...],
+) -> Advice:
+    """The ``top`` of the predicted plans, fastest first, with losses and remedies."""
+    considered = shown_plans(predictions, max(top, USUAL_PLANS))
+    best = considered[:top]
+    return Advice(
+        tried=tried,
+        fitting=fitting,
+        best=tuple(Ranked(own, _why(own, best[0])) for own in best),
+        infeasible=infeasible,
+        close=sum(ties(considered)),
+        simplest=best.index(simplest_first(best)[0]),
         remedies=network_remedies(search, best[0]),
     )
 
@@ -105,9 +132,12 @@ def advise(search: PlanSearch, top: int = 5) -> Advice:
 def _advise_each(search: PlanSearch, plans: Sequence[Plan], top: int) -> Advice:
     """Predict ``plans`` one by one and list the ``top`` ones."""
     tried = sorted(possible_plans(search, plans), key=lambda own: own.seconds)
-    available = room_bytes(search.cluster.device.known_memory_bytes)
+    available = search.room_bytes(np.array([own.memory_bytes for own in tried] or [math.inf]))
     roomy = [own for own in tried if own.memory_bytes <= available]
-    found = [prediction_of_plan(search, plan) for plan in _layouts(roomy)[: top + _FURTHER]]
+    found = [
+        prediction_of_plan(search, plan)
+        for plan in _layouts(roomy)[: max(top, USUAL_PLANS) + _FURTHER]
+    ]
     predictions = [own for own in found if own.fits]
     if not predictions:
         needed = min((own.memory_bytes for own in tried), default=None)
@@ -118,15 +148,14 @@ def _advise_each(search: PlanSearch, plans: Sequence[Plan], top: int) -> Advice:
             f"{format_bytes(search.cluster.device.known_memory_bytes)}{least}",
             "predict one plan with 'paceline predict' for the reason, or use more devices",
         )
-    best = shown_plans(predictions, top)
-    return Advice(
+    first = min(predictions, key=lambda own: own.step_seconds)
+    return _advice(
+        search,
+        predictions,
+        top,
         tried=len(tried),
         fitting=len(roomy),
-        best=tuple(Ranked(own, _why(own, best[0])) for own in best),
-        infeasible=tuple(_infeasible_variations(search, tried, best[0])),
-        close=len(best_guesses(best)),
-        fastest=min(range(len(best)), key=lambda number: best[number].step_seconds),
-        remedies=network_remedies(search, best[0]),
+        infeasible=tuple(_infeasible_variations(search, tried, first)),
     )
 
 
@@ -196,9 +225,6 @@ def _why(own: Prediction, best: Prediction) -> str:
         for name, seconds in _largest(more)
         if seconds >= 0.002 * best.step_seconds
     ]
-    if own.step_seconds < best.step_seconds:
-        gain = 1.0 - own.step_seconds / best.step_seconds
-        return f"{gain:.1%} faster, within the uncertainty: benchmark it"
     return ", ".join(texts) or "equally fast within 0.2 %"
 
 

@@ -26,8 +26,8 @@ class PlanGrid:
     """A layer table and the degrees that use it.
 
     ``job`` is a single replica with the same framework and synchronisation, ``costs`` its step
-    besides layers and messages. All arrays broadcast over the axes degrees, micro-batch,
-    recomputation, ZeRO stage.
+    besides layers and messages, ``stages`` the ZeRO stages of plans with replicas. All arrays
+    broadcast over the axes degrees, micro-batch, recomputation, ZeRO stage.
     """
 
     table: LayerTable
@@ -36,6 +36,7 @@ class PlanGrid:
     costs: StepCosts
     parts: tuple[Block, ...]
     global_batch: int
+    stages: tuple[int, ...] = ZERO_STAGES
 
     @cached_property
     def whole(self) -> Sums:
@@ -99,8 +100,7 @@ class PlanGrid:
         whole = count == np.floor(count)
         rounds = (self.interleave == 1) | (count % self.pp == 0)
         shares = (self.zero == 0) | (self.dp > 1)
-        if self.job.framework.shard_stage > 0:
-            shares &= (self.zero > 0) | (self.dp == 1)
+        shares &= np.isin(self.zero, self.stages) | (self.dp == 1)
         return np.asarray(whole & rounds & shares)
 
     @cached_property

@@ -4,10 +4,11 @@ import math
 from collections.abc import Sequence
 
 from paceline.constants import number
+from paceline.predictor.framework_profiles import framework as find_framework
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import Recompute
 from paceline.predictor.prediction import Prediction
-from paceline.predictor.prediction_text import RECOMPUTATION
+from paceline.predictor.uncertainty.ratios import throughput_ratio, uncertain_seconds
 
 _LEAST_DIFFERENCE = "spread.comparison.least"
 
@@ -20,12 +21,14 @@ def effort(prediction: Prediction) -> tuple[float, ...]:
 def plan_effort(plan: Plan) -> tuple[float, ...]:
     """Complexity of running a plan, as a sort key: smaller is simpler.
 
-    In order: sharded gradients and weights (ZeRO-1 costs no effort, so it counts like stage 0),
+    In order: sharded gradients and weights (ZeRO-1 costs no effort, so it counts like stage 0, and
+    neither does the stage of a program that always shards, such as FSDP),
     pipeline stages, other degrees (experts before layers), recomputation, chunks, and shard
     copies.
     """
+    native = plan.framework is not None and find_framework(plan.framework).shard_stage == plan.zero
     return (
-        max(plan.zero, 1),
+        1 if native else max(plan.zero, 1),
         plan.pp,
         plan.cp,
         plan.tp,
@@ -33,7 +36,7 @@ def plan_effort(plan: Plan) -> tuple[float, ...]:
         tuple(Recompute).index(plan.recompute),
         plan.recompute_every,
         plan.interleave,
-        plan.zero,
+        0 if native else plan.zero,
         plan.shard_copies,
     )
 
@@ -53,23 +56,9 @@ def distinguishable(own: Prediction, faster: Prediction) -> float:
 
 def lost_apart(own: Prediction, faster: Prediction) -> float:
     """Distance of the losses of two plans, relative to the step of the faster one."""
-    here, there = _uncertain_seconds(own), _uncertain_seconds(faster)
+    here, there = uncertain_seconds(own), uncertain_seconds(faster)
     apart = (here.get(name, 0.0) - there.get(name, 0.0) for name in {*here, *there})
     return math.hypot(*apart) / faster.step_seconds
-
-
-def _uncertain_seconds(prediction: Prediction) -> dict[str, float]:
-    """Losses with independent errors: all but recomputation, plus hidden communication."""
-    losses = dict(prediction.losses)
-    # Bubble and idle time are the same loss with and without a pipeline.
-    waiting = losses.pop("pipeline bubble", 0.0) + losses.pop("idle", 0.0)
-    losses.pop(RECOMPUTATION, None)
-    return {
-        **losses,
-        "waiting": waiting,
-        "products": prediction.ideal_seconds,
-        "hidden": prediction.breakdown.hidden_communication_seconds,
-    }
 
 
 def within_noise(own: Prediction, faster: Prediction) -> bool:
@@ -95,39 +84,33 @@ def simplest_first(predictions: Sequence[Prediction]) -> list[Prediction]:
 
 
 def shown_plans(predictions: Sequence[Prediction], top: int) -> list[Prediction]:
-    """The recommended plan and the best plans of ``top`` - 1 other layouts, ranked.
+    """The best plan of each of the ``top`` fastest layouts, fastest first.
 
     Plans with tensor parallelism across nodes are omitted unless all plans have it: their measured
-    steps were a multiple of the predicted ones. Losses are expensive to compute for pipelines, so
-    only candidates for the first place and displayed plans are compared.
+    steps were a multiple of the predicted ones. A layout shows the simplest of its plans that are
+    about as fast as its fastest one.
     """
-    inside = [own for own in predictions if own.plan.tp <= own.cluster.devices_per_node]
-    usable = inside or list(predictions)
-    first = simplest_first(_contenders(usable))[0]
     layouts: dict[tuple[int, ...], list[Prediction]] = {}
-    for own in sorted(usable, key=lambda own: own.step_seconds):
+    for own in sorted(_usable(predictions), key=lambda own: own.step_seconds):
         layouts.setdefault(layout_of(own.plan), []).append(own)
-    layouts.pop(layout_of(first.plan))
-    others = [_simplest_of_one_layout(plans) for plans in list(layouts.values())[: top - 1]]
-    ordered = simplest_first([first, *others])
-    return [first, *(own for own in ordered if own is not first)]
+    shown = [_simplest_of_one_layout(plans) for plans in layouts.values()]
+    return sorted(shown, key=lambda own: own.step_seconds)[:top]
+
+
+def ties(predictions: Sequence[Prediction]) -> list[bool]:
+    """Whether each plan is not distinguishable from the first one."""
+    first = predictions[0]
+    return [not throughput_ratio(own, first).distinguishable for own in predictions]
+
+
+def _usable(predictions: Sequence[Prediction]) -> list[Prediction]:
+    inside = [own for own in predictions if own.plan.tp <= own.cluster.devices_per_node]
+    return inside or list(predictions)
 
 
 def layout_of(plan: Plan) -> tuple[int, ...]:
     """The degrees of a plan."""
     return plan.tp, plan.pp, plan.dp, plan.cp, plan.ep
-
-
-def _contenders(predictions: Sequence[Prediction]) -> list[Prediction]:
-    """Plans for which no other plan is both faster and at most as complex."""
-    return [
-        own
-        for own in predictions
-        if not any(
-            other.step_seconds < own.step_seconds and effort(other) <= effort(own)
-            for other in predictions
-        )
-    ]
 
 
 def _simplest_of_one_layout(plans: Sequence[Prediction]) -> Prediction:

@@ -12,6 +12,7 @@ from paceline.hardware import Cluster
 from paceline.predictor.framework_profiles import framework as find_framework
 from paceline.predictor.kernels.efficiency import Efficiency
 from paceline.predictor.kernels.layer_arrays import Array
+from paceline.predictor.memory.fit_probability import LIKELY, room_bytes
 from paceline.predictor.partition.layer_classes import unique_layers
 from paceline.predictor.partition.partition import Partition, partition
 from paceline.predictor.plan.plan import Plan
@@ -115,7 +116,7 @@ class PlanSearch:
 
     ``workload.batch`` is not used. ``like`` gives the fields that are not searched: framework,
     synchronisation, pipeline schedule, attention kernels; ``program`` describes the training
-    program, ``fixed`` the fields of plans that the user states.
+    program, ``fixed`` the fields of plans that the user states, ``known`` plans to compare.
     """
 
     workload: Workload
@@ -126,6 +127,7 @@ class PlanSearch:
     efficiency: Efficiency | None = None
     program: Program | None = None
     fixed: PlanConstraints = field(default_factory=PlanConstraints)
+    known: tuple[Plan, ...] = ()
 
     def __post_init__(self) -> None:
         usual, like = Plan(), self.like
@@ -146,7 +148,7 @@ class PlanSearch:
         applied = apply_corrections(self._job, self._job.corrections)
         costs = step_costs(self._job, self._whole, applied)
         grids = [
-            PlanGrid(table, degrees, self._job, costs, self._blocks, self.global_batch)
+            PlanGrid(table, degrees, self._job, costs, self._blocks, self.global_batch, self.stages)
             for degrees, table in self._tables()
         ]
         columns: list[tuple[NDArray[np.int16], NDArray[np.int32], Array, Array]] = []
@@ -172,6 +174,24 @@ class PlanSearch:
     def predicts_each(self) -> bool:
         """Whether plans have properties that the arrays do not model."""
         return bool(self.fixed.added) or self.workload.frozen_bytes is not None
+
+    @property
+    def stages(self) -> tuple[int, ...]:
+        """ZeRO stages of plans with replicas: the fixed one, that of FSDP, else all."""
+        fixed = self.fixed.searched.get("zero")
+        own = find_framework(self.like.framework or DEFAULT_FRAMEWORK).shard_stage
+        return ZERO_STAGES if fixed is None and not own else (own if fixed is None else fixed,)
+
+    @property
+    def usual_stage(self) -> int:
+        """The ZeRO stage of variations: 1 if possible."""
+        return 1 if 1 in self.stages else max(self.stages)
+
+    def room_bytes(self, memory_bytes: Array) -> float:
+        """Bytes that a plan may need: it likely fits, or possibly if no plan likely fits."""
+        capacity = self.cluster.device.known_memory_bytes
+        likely = room_bytes(capacity, LIKELY)
+        return likely if np.min(memory_bytes) <= likely else room_bytes(capacity)
 
     def _tables(self) -> Iterator[tuple[Degrees, LayerTable]]:
         """Layer times for each tensor-parallel degree, with and without sequence parallelism."""

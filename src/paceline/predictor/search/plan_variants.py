@@ -56,6 +56,7 @@ def possible_plans(
     room = room_bytes(search.cluster.device.known_memory_bytes) if only_fitting else inf
     for plan in dict.fromkeys(plans):
         allowed = search.fixed.allows(plan, search.global_batch)
+        allowed &= plan.holders == 1 or plan.zero in search.stages
         if allowed and plan.tp <= search.cluster.devices_per_node:
             with suppress(PacelineError):
                 step = _step(search, plan)
@@ -88,12 +89,12 @@ def _shared_out(search: PlanSearch, plans: Sequence[Plan]) -> Iterator[Plan]:
         for degree in _DEGREES:
             if sequence >= _LEAST_TOKENS * degree and plan.dp % degree == 0:
                 shared = replace(plan, cp=degree, dp=plan.dp // degree)
-                for zero in sorted({plan.zero, 1}):
+                for zero in sorted({plan.zero, search.usual_stage}):
                     for recompute in SEARCHED_RECOMPUTATIONS:
                         yield replace(shared, zero=zero, recompute=recompute, micro_batch=1)
             if degree <= experts and plan.holders % degree == 0 and experts % degree == 0:
                 for micro_batch in sorted({plan.micro_batch or 1, 1}):
-                    yield replace(plan, ep=degree, zero=1, micro_batch=micro_batch)
+                    yield replace(plan, ep=degree, zero=search.usual_stage, micro_batch=micro_batch)
 
 
 def _in_groups(search: PlanSearch, plans: Sequence[Plan]) -> Iterator[Plan]:
@@ -153,7 +154,7 @@ def _uneven(search: PlanSearch) -> Iterator[Plan]:
                         plan,
                         interleave=interleave,
                         recompute=recompute,
-                        zero=1 if dp > 1 else 0,
+                        zero=search.usual_stage if dp > 1 else 0,
                     )
 
 
