@@ -113,7 +113,13 @@ def values_of(knob):
     elif knob.name == "scale":
         one = st.integers(1, 9).map(lambda factor: f"flops={factor},link=0.5")
     elif knob.knob.parse is not None:
-        unit = {"BYTES": "MiB", "DURATION": "ms", "COUNT": "M", "AMOUNT": "k", "N|TOKENS[,...]": "Mtok"}[knob.knob.metavar]
+        unit = {
+            "BYTES": "MiB",
+            "DURATION": "ms",
+            "COUNT": "M",
+            "AMOUNT": "k",
+            "N|TOKENS[,...]": "Mtok",
+        }[knob.knob.metavar]
         one = st.integers(1, 999).map(lambda number: f"{number}{unit}")
     else:
         one = st.from_regex(r"[a-z][a-z0-9_.:]{0,12}", fullmatch=True)

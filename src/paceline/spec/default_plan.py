@@ -22,14 +22,16 @@ from paceline.predictor.search.plan_ranking import plan_effort, simplest_first
 from paceline.predictor.search.plan_search import PlanSearch
 from paceline.predictor.search.plan_variants import PlanVariation, possible_plans
 from paceline.spec.job_options import JobOptions
+from paceline.spec.programs import DDP, FSDP, MEGATRON
 from paceline.spec.resolve_plan import plan_fields
 from paceline.spec.resolve_workload import workload_of
 from paceline.workload.blocks import blocks
 from paceline.workload.graph import Graph
 
-DDP, FSDP, MEGATRON = "torch-ddp", "torch-fsdp", "megatron-lm"
 _LARGEST_TP = 8
 """Devices per node of common clusters: larger tp would communicate between nodes."""
+_MEGATRON_PARAMETERS = 100e9
+"""Parameters above which published trainings use Megatron-LM (GPT-3 175B, MT-NLG, Llama 3 405B)."""
 _LARGEST_MICRO_BATCH = 64
 _POSSIBLE = 0.5
 """Least probability that a plan fits."""
@@ -39,6 +41,7 @@ _COMPARED = 4
 _MOST_SPARE_STAGES = 4
 """Pipeline stages that are tried even if fewer fit."""
 _RECOMPUTATIONS = (Recompute.NONE, Recompute.OPERATION, Recompute.FULL)
+"""Policies from the fastest to the one with the least memory; Megatron-LM has no second one."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ def choose_plan(
 
 
 def _programs(graph: Graph, cluster: Cluster, fields: Mapping[str, Any]) -> list[str]:
-    """Programs to try: DDP, FSDP, then Megatron-LM for transformers."""
+    """Programs to try: DDP, FSDP, then Megatron-LM for transformers, or first for large ones."""
     divided = any(fields.get(name, 1) > 1 for name in ("tp", "pp", "cp", "ep"))
     transformer = is_transformer(graph)
     if fields.get("zero") == 3 and fields.get("tp", 1) == fields.get("pp", 1) == 1:
@@ -90,6 +93,8 @@ def _programs(graph: Graph, cluster: Cluster, fields: Mapping[str, Any]) -> list
         return [MEGATRON if transformer else DDP]
     if cluster.devices == 1 or "zero" in fields:
         return [DDP]
+    if transformer and graph.profile(None, "fp32").parameters > _MEGATRON_PARAMETERS:
+        return [MEGATRON, FSDP]
     return [DDP, FSDP, *([MEGATRON] if transformer else [])]
 
 
@@ -146,7 +151,7 @@ def _of_degrees(
         if groups == [None] and zero >= 2 and 1 < size < holders and holders % size == 0:
             groups.append(size)
         for group in groups:
-            for recompute in _recomputations(fields):
+            for recompute in _recomputations(search, fields):
                 own = {**search.fixed.added, **degrees, **recompute}
                 own |= {"zero": zero, "shard_group": group, **_sequence_parallel(search, fields)}
                 found = list(_micro_batches(search, fields, own))
@@ -171,10 +176,12 @@ def _zero_stages(
     return [1, 3] if undivided else [1]
 
 
-def _recomputations(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _recomputations(search: PlanSearch, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
     if "recompute" in fields or "recompute_every" in fields:
         return [{name: fields[name] for name in ("recompute", "recompute_every") if name in fields}]
-    return [{"recompute": each} for each in _RECOMPUTATIONS]
+    by_operation = search.like.framework in (DDP, FSDP)
+    policies = _RECOMPUTATIONS if by_operation else (Recompute.NONE, Recompute.FULL)
+    return [{"recompute": each} for each in policies]
 
 
 def _sequence_parallel(search: PlanSearch, fields: Mapping[str, Any]) -> dict[str, bool]:

@@ -20,8 +20,8 @@ from paceline.predictor.plan.validate_for_model import check_recomputation
 from paceline.predictor.predict import job_of, model_step
 from paceline.predictor.prediction_text import CHOSEN
 from paceline.spec.default_batch import given_global_batch, sequence_of, usual_global_batch
-from paceline.spec.default_plan import DDP, FSDP, MEGATRON, choose_plan
 from paceline.spec.job_options import JobOptions
+from paceline.spec.programs import DDP, FSDP, MEGATRON
 from paceline.spec.resolve_model import DEFAULT_BATCH, Model, graph_of, is_large
 from paceline.spec.resolve_plan import plan_of, plan_options
 from paceline.spec.resolve_workload import inputs_of, workload_of
@@ -112,6 +112,8 @@ def _chosen(
     graph: Graph, cluster: Cluster, options: JobOptions, usual: Mapping[str, Any]
 ) -> CompleteJob | None:
     """The job with the plan that `choose_plan` finds; None if no plan is possible."""
+    from paceline.spec.default_plan import choose_plan
+
     samples = options.get("global_batch") or usual_global_batch(graph, options, cluster.devices)
     known = cast(JobOptions, {**usual, **options})
     found = choose_plan(graph, cluster, known, cast(int, samples))

@@ -45,8 +45,7 @@ def test_best_plans_fit_and_come_in_order(tight):
         assert float(own.prediction.memory.total_bytes) <= room
         again = predicted(search, own.prediction.plan)
         assert again.step_seconds == pytest.approx(own.prediction.step_seconds)
-    assert advice.fastest == min(range(len(steps)), key=steps.__getitem__)
-    assert steps[advice.close :] == sorted(steps[advice.close :])
+    assert steps == sorted(steps)
     assert advice.tried > found.size
     assert advice.fitting >= int((found.memory_bytes <= room).sum()) > 0
     layouts = [(o.prediction.plan.tp, o.prediction.plan.pp) for o in advice.best]

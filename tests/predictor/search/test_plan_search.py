@@ -124,8 +124,7 @@ def test_advice_ranks_plans_that_fit_and_says_why():
     search, found = search_of("llama 7B fully sharded")
     advice = advise(search, top=4)
     steps = [own.prediction.step_seconds for own in advice.best]
-    assert steps[advice.fastest] == min(steps), "of plans alike the simplest comes first"
-    assert steps[advice.close :] == sorted(steps[advice.close :])
+    assert steps == sorted(steps)
     assert all(own.prediction.fits for own in advice.best)
     assert all(own.why for own in advice.best)
     assert advice.tried >= found.size, "variations of the best come on top"
@@ -136,7 +135,7 @@ def test_advice_ranks_plans_that_fit_and_says_why():
     uncorrected = min(scheduled(search, plan).step_seconds for plan in plans)
     # Of one layout the simplest is shown: it may be slower by what cannot be told apart.
     assert uncorrected == pytest.approx(found.seconds[fits].min(), rel=0.04)
-    assert 1 <= advice.close <= 4
+    assert 1 <= advice.close <= 5
 
 
 def test_plans_too_large_are_named_with_what_would_make_them_fit():

@@ -11,12 +11,12 @@ from paceline.predictor.plan.plan import Plan
 from paceline.predictor.prediction import Prediction
 from paceline.render.result import Part, PublicResult
 from paceline.spec.default_batch import given_global_batch, usual_global_batch
-from paceline.spec.default_plan import MEGATRON, choose_plan
 from paceline.spec.defaults import complete_workload
 from paceline.spec.job_options import JobLists, JobOptions, Many, MeasuredOptions
 from paceline.spec.jobs import JobRequest, check_job, jobs_of
 from paceline.spec.keywords import with_keywords
 from paceline.spec.knob import knobs_of
+from paceline.spec.programs import MEGATRON
 from paceline.spec.resolve_cluster import cluster_of
 from paceline.spec.resolve_model import Model, graph_of
 from paceline.spec.resolve_plan import plan_fields, program_of
@@ -279,6 +279,7 @@ def _usual_plan(
 ) -> Plan | None:
     """The plan that `predict` chooses for a transformer, so that advice is never slower."""
     from paceline.predictor.partition.tensor_parallel import is_transformer
+    from paceline.spec.default_plan import choose_plan
 
     if not is_transformer(workload.graph):
         return None
