@@ -59,7 +59,6 @@ def test_a_plan_that_does_not_fit_is_not_emitted():
         (f"{PREDICT} --epochs 90 --mtbf 1min", "leave less than 1 % of the time"),
         (f"{ADVISE} --deadline 3d", "--tokens or --epochs"),
         (f"{ADVISE} --tokens 1T --deadline 1s", "meets the limits"),
-        (f"{ADVISE} --tokens 1T", "--deadline or --budget"),
     ],
 )
 def test_mistakes_are_told_with_a_hint(line, words):
@@ -74,12 +73,31 @@ def test_mistakes_are_told_with_a_hint(line, words):
     [(" --link 100gbit,400gbit", "link"), (" -j 1x8,2x8", "nodes x GPUs")],
 )
 def test_lists_give_one_search_each(change, column):
-    line = ADVISE.replace(" --nodes 1,2,4", "" if "-j" in change else " --nodes 1")
+    line = ADVISE.replace(" --nodes 1,2,4", "" if "-j" in change else " --nodes 2")
     found = json.loads(run(f"{line}{change} --top 1 --json"))["searches"]
     assert len(found) == 2
     names = {"link": "link", "nodes x GPUs": "nodes"}
     assert len({one["best"][0][names[column]] for one in found}) == 2
     assert column.split()[0] in run(f"{line}{change} --top 1")
+
+
+def test_a_network_between_nodes_does_not_matter_for_one_node():
+    line = ADVISE.replace(" --nodes 1,2,4", " --nodes 1")
+    assert "best" in json.loads(run(f"{line} --link 100gbit,400gbit --top 1 --json"))
+
+
+def test_days_and_cost_of_each_number_of_nodes():
+    text = run(f"{ADVISE} --tokens 100G --nic-price 1000 --electricity 0.3 --json")
+    found = json.loads(text)["searches"]
+    assert sorted(one["nodes"] for one in found) == [1, 2, 4]
+    rates = [one["best"][0]["samples_per_second"] for one in found]
+    assert rates == sorted(rates, reverse=True)
+    ratios = [one["versus_best"]["value"] for one in found]
+    assert ratios == pytest.approx([rate / rates[0] for rate in rates])
+    assert all(one["training"]["seconds"]["value"] > 0 for one in found)
+    cheaper = json.loads(run(f"{ADVISE} --tokens 100G --json"))["searches"]
+    for dear, cheap in zip(found, cheaper, strict=True):
+        assert dear["training"]["price"]["value"] > cheap["training"]["price"]["value"]
 
 
 def test_a_deadline_gives_the_cheapest_and_a_budget_the_quickest():

@@ -122,17 +122,15 @@ def test_the_layout_of_llama_3_405b_that_was_used_is_as_fast_as_the_first():
     found = paceline.advise(
         "llama3_405b", "dgx-h100", global_batch=2048, seq=8192, nodes=2048, top=3
     )
-    first, used = found.best[0].plan, found.best[1].plan
+    used = found.best[found.advice.simplest].plan
     assert (used.tp, used.pp, used.dp, used.zero) == (8, 16, 128, 1) and found.advice.close >= 2
-    assert (first.tp, first.pp, first.zero) == (8, 8, 1), "fewer stages are simpler"
     assert used.recompute_every > 1, "with all kept it is predicted not to fit"
-    too_large = [own.plan for own in found.advice.infeasible]
-    assert replace(first, recompute=Recompute.NONE, recompute_every=1) in too_large
+    assert found.best[0].framework == "megatron-lm"
 
 
-def test_chunks_that_gain_less_than_can_be_seen_are_not_asked_for():
-    found = paceline.advise("gpt3_175b", "dgx-a100", global_batch=1536, nodes=64, top=1)
-    plan = found.best[0].plan
+def test_the_published_layout_of_gpt_3_on_a100_is_the_simplest():
+    found = paceline.advise("gpt3_175b", "dgx-a100", global_batch=1536, nodes=64)
+    plan = found.best[found.advice.simplest].plan
     assert (plan.tp, plan.pp, plan.zero) == (8, 4, 1)
     assert 1 < plan.interleave <= 12, "a block per chunk would be 24"
 
