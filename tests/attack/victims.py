@@ -1,6 +1,6 @@
 """What is killed: commands that run training, without a framework so that they are quick.
 
-python victims.py measure|study|record|run STORE
+python victims.py measure|long|record|run STORE [STUDY]
 """
 
 import runpy
@@ -27,11 +27,38 @@ def measure(store: Path) -> None:
     from paceline.store import Store
 
     frameworks()["quick"] = quick.ADAPTER
+    study = sys.argv[3] if len(sys.argv) > 3 else "study"
+    with Store(store) as opened:
+        known = opened.design(study) is not None
+        jobs = [quick.job(), quick.job(world_size=2)]
+        design = None if known else Design.randomised(jobs, LAUNCHES // 2, 1)
+        run_study(opened, study, design)
+
+
+def long(store: Path) -> None:
+    """A study of `LONG` launches that start no processes: the run loop and the store only."""
+    sys.path.insert(0, str(TESTS))
+    from builders import an_outcome
+    from measurement import quick
+
+    from paceline.measurement import study_runner
+    from paceline.measurement.run_job import new_launch
+    from paceline.store import Launch, Store
+    from paceline.store.launch import new_launch_id
+
+    def recorded(job, opened, study, timeout, port, marks, detect_warmup) -> Launch:
+        launch = new_launch(job, study, marks, new_launch_id(), {"load_average": 0.0})
+        opened.start(launch)
+        opened.finish(launch.id, an_outcome())
+        return opened.launch(launch.id)
+
+    study_runner.run_job = recorded
     with Store(store) as opened:
         known = opened.design("study") is not None
         jobs = [quick.job(), quick.job(world_size=2)]
-        design = None if known else Design.randomised(jobs, LAUNCHES // 2, 1)
-        run_study(opened, "study", design)
+        launches = int(sys.argv[3]) // 2
+        design = None if known else study_runner.Design.randomised(jobs, launches, 1)
+        study_runner.run_study(opened, "study", design)
 
 
 def record(store: Path) -> None:

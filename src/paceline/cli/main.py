@@ -122,6 +122,12 @@ PATH_ERRORS = {
     *(errno.EROFS, errno.ETXTBSY, errno.ESTALE, errno.ENXIO, errno.EFBIG),
 }
 """Errors of a path that the user chose, for files that are used without `user_files`."""
+_LIMITS = {
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    errno.ENFILE: "close programs: the machine has too many open files",
+    errno.EAGAIN: "raise the limit of processes (ulimit -u)",
+    errno.ENOMEM: "free memory, or raise its limit (ulimit -v)",
+}
 LONGEST_NAME = 200
 """Characters of a file name in an error message."""
 _OBJECTS_BETWEEN_COLLECTIONS = 200_000
@@ -181,6 +187,8 @@ def main() -> None:
             name = os.fsdecode(error.filename)
             shown = name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..."
             _fail((f"cannot use {shown}: {error.strerror}", "choose another file or directory"))
+        if error.errno in _LIMITS:
+            _fail((f"cannot continue: {error.strerror}", _LIMITS[error.errno]))
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO) or error.filename:
             raise
         with suppress(OSError):  # standard error may be on the same full disk

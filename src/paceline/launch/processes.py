@@ -1,6 +1,7 @@
 """Starts, watches and ends a group of processes."""
 
 import contextlib
+import errno
 import math
 import os
 import shutil
@@ -26,6 +27,10 @@ POLL_SECONDS = 0.02
 TERM_GRACE_SECONDS = 3.0
 GUARD = Path(__file__).parent / "onhost" / "guard.py"
 NOT_FOUND = "check the path of the program"
+_LIMITS = {
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    errno.EAGAIN: "raise the limit of processes (ulimit -u)",
+}
 GUARD_SECONDS = 6.0
 """Time a guard may take after the grace period of its command."""
 
@@ -61,7 +66,8 @@ def start_process(
         )
     except OSError as error:
         cause = error.strerror or str(error)
-        raise InputError(f"cannot run '{command[0]}': {cause}", NOT_FOUND) from error
+        hint = _LIMITS.get(error.errno or 0, NOT_FOUND)
+        raise InputError(f"cannot run '{command[0]}': {cause}", hint) from error
 
 
 def guard_command(cores: Collection[int], grace_seconds: float) -> list[str]:

@@ -1,5 +1,6 @@
 """The barrier before ranks start: agents exchange their hosts and measure their clock offsets."""
 
+import hmac
 import json
 import socket
 import threading
@@ -11,6 +12,8 @@ from typing import Any
 CLOCK_ROUNDS = 8
 LONGEST_LINE = 65536
 RETRY_SECONDS = 0.1
+HELLO_SECONDS = 10.0
+"""Time in which a connection must show the token; port scanners connect and say nothing."""
 
 AgentRecord = dict[str, Any]
 """What one agent reports about itself: ``ranks``, ``host``, ``boot``."""
@@ -42,14 +45,16 @@ def serve_barrier(
     """
     present: dict[int, AgentRecord] = {own["ranks"][0]: own}
     complete, aborted = threading.Event(), threading.Event()
-    lock = threading.Lock()
+    lock, agents = threading.Lock(), list[threading.Thread]()
 
     def serve(peer: socket.socket) -> None:
         with peer, peer.makefile("rw", encoding="utf-8", newline="\n") as stream:
-            peer.settimeout(timeout_seconds)
+            peer.settimeout(min(HELLO_SECONDS, timeout_seconds))
             message = json.loads(stream.readline(LONGEST_LINE))
-            if message.get("token") != token:
+            if not hmac.compare_digest(str(message.get("token")).encode(), token.encode()):
                 return
+            peer.settimeout(timeout_seconds)
+            agents.append(threading.current_thread())
             for _ in range(CLOCK_ROUNDS):
                 stream.readline(LONGEST_LINE)
                 stream.write(f"{time.time()!r}\n")
@@ -64,7 +69,6 @@ def serve_barrier(
             stream.write(json.dumps(list(present.values())) + "\n")
             stream.flush()
 
-    threads = []
     with socket.create_server(endpoint, backlog=world) as server:
         server.settimeout(RETRY_SECONDS)
         end = time.monotonic() + timeout_seconds
@@ -80,9 +84,8 @@ def serve_barrier(
                 raise BarrierError(
                     _describe_missing(present, world, endpoint, timeout_seconds)
                 ) from None
-            threads.append(threading.Thread(target=_serve_safely, args=(serve, peer), daemon=True))
-            threads[-1].start()
-    for thread in threads:
+            threading.Thread(target=_serve_safely, args=(serve, peer), daemon=True).start()
+    for thread in agents:  # not for strangers, who may keep a connection open
         thread.join(timeout_seconds)
     return [present[first] for first in sorted(present)]
 
