@@ -20,6 +20,9 @@ def graph_of(
 ) -> Graph:
     """The graph of a name of the zoo, ``file.py:function``, ``file.onnx`` or ``config.json``.
 
+    A name such as ``meta-llama/Llama-3.1-8B`` is looked up in the local cache of the Hugging Face
+    hub.
+
     ``inputs`` are shapes with the batch first, as in "32x3x224x224"; ``seq`` is tokens per
     sample.
     """
@@ -31,10 +34,10 @@ def graph_of(
 
         return load_user_model(target, inputs, seq)
     if "/" in target:
-        raise InputError(
-            f"'{target}' is neither a built-in network nor a file",
-            "for a model on a hub, download its config.json and give that file",
-        )
+        from paceline.workload.capture.hugging_face import load_config
+        from paceline.workload.capture.hugging_face.hub_cache import cached_config
+
+        return load_config(cached_config(target), seq, target)
     graph = zoo.build(target, seq)
     if not inputs:
         return graph

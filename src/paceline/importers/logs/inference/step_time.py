@@ -147,7 +147,7 @@ def _undamaged(times: list[tuple[int, int, float]]) -> list[tuple[int, int, floa
     if not times:
         return times
     usual = statistics.median(seconds for *_, seconds in times)
-    kept = [one for one in times if one[2] >= usual / 3]
+    kept = [one for one in times if one[2] > usual / 2]
     return kept if len(kept) >= 0.8 * len(times) else times
 
 

@@ -4,6 +4,7 @@ Each ``model_type`` has a short function that converts the configuration, in mos
 `TransformerShape`, from which the graph with its head is built.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from paceline.user_files import read_text
 from paceline.workload.capture.hugging_face.architectures import ARCHITECTURES
 from paceline.workload.capture.hugging_face.fields import OTHERS, Config
 from paceline.workload.graph import Graph
+from paceline.workload.zoo import zoo_registry
 from paceline.workload.zoo.transformers import TransformerShape, transformer
 
 LARGEST_BYTES = 16_000_000
@@ -23,8 +25,11 @@ LARGEST_BYTES = 16_000_000
 __all__ = ["ARCHITECTURES", "configured_network", "load_config"]
 
 
-def load_config(path: Path, seq: int | None = None) -> Graph:
-    """Build the graph of a configuration file for ``seq`` tokens per sample if given."""
+def load_config(path: Path, seq: int | None = None, name: str = "") -> Graph:
+    """Build the graph of a configuration file for ``seq`` tokens per sample if given.
+
+    ``name`` is the name of the model [that of the file, or its type].
+    """
     try:
         document = parsed_json(read_text(path, LARGEST_BYTES, "config.json"))
     except ValueError as error:
@@ -36,8 +41,24 @@ def load_config(path: Path, seq: int | None = None) -> Graph:
             f"{path} is not a Hugging Face configuration: it has no 'model_type'",
             "give the config.json from the folder of the weights",
         )
-    name = str(document.get("_name_or_path") or document.get("name") or "").split("/")[-1]
-    return configured_network(document, path.name, name, seq)
+    name = name or str(document.get("_name_or_path") or document.get("name") or "")
+    name = name.split("/")[-1]
+    graph = configured_network(document, path.name, name, seq)
+    return replace(graph, name=_name_in_zoo(graph, str(document["model_type"])) or graph.name)
+
+
+def _name_in_zoo(graph: Graph, kind: str) -> str:
+    """Name of the network of the zoo with the same layers; empty if there is none.
+
+    Corrections from published measurements belong to networks by name.
+    """
+    family = re.match("[a-z]*", kind)
+    similar = zoo_registry.names_like(family[0]) if family and family[0] else []
+    for name in similar:
+        known = zoo_registry.build(name)
+        if known.dimensions == graph.dimensions and known.nodes == graph.nodes:
+            return name
+    return ""
 
 
 def configured_network(

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+from paceline.naming import look_up
 from paceline.workload.capture.hugging_face import (
     decoders,
     early_decoders,
@@ -19,6 +20,7 @@ Architecture: TypeAlias = Callable[[Config], TransformerShape | Callable[[str], 
 ARCHITECTURES: Mapping[str, Architecture] = {
     "bert": encoders.bert,
     "bloom": early_decoders.bloom,
+    "clip": encoders.clip,
     "cohere": decoders.cohere,
     "cohere2": decoders.cohere2,
     "deepseek_v2": sparse.deepseek,
@@ -42,16 +44,20 @@ ARCHITECTURES: Mapping[str, Architecture] = {
     "gptj": early_decoders.gptj,
     "granite": decoders.llama,
     "granitemoe": sparse.mixtral,
+    "granitemoehybrid": state_spaces.granitemoehybrid,
     "jamba": state_spaces.jamba,
     "kimi_k2": sparse.deepseek,
     "llama": decoders.llama,
     "llama4": sparse.llama4_with_images,
     "llama4_text": sparse.llama4,
+    "llava": lambda config: text_of_llava(config),  # defined below, by this table
     "mamba": state_spaces.mamba,
     "mamba2": state_spaces.mamba2,
+    "minimax": state_spaces.minimax,
     "ministral": decoders.mistral,
     "mistral": decoders.mistral,
     "mixtral": sparse.mixtral,
+    "modernbert": encoders.modernbert,
     "mpt": early_decoders.mpt,
     "mt5": encoders.t5,
     "nemotron": decoders.nemotron,
@@ -67,8 +73,10 @@ ARCHITECTURES: Mapping[str, Architecture] = {
     "qwen2_moe": sparse.qwen2_moe,
     "qwen3": decoders.qwen3,
     "qwen3_moe": sparse.qwen3_moe,
+    "qwen3_next": state_spaces.qwen3_next,
     "roberta": encoders.roberta,
     "seed_oss": decoders.seed_oss,
+    "siglip": encoders.siglip,
     "smollm3": decoders.smollm3,
     "starcoder2": decoders.starcoder2,
     "t5": encoders.t5,
@@ -77,3 +85,22 @@ ARCHITECTURES: Mapping[str, Architecture] = {
     "xlm-roberta": encoders.roberta,
 }
 """Converter of each ``model_type``."""
+
+_DEFAULT_LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "intermediate_size": 11008,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "vocab_size": 32000,
+    "max_position_embeddings": 2048,
+}
+"""Fields that the configuration of LLaVA's text model leaves out, as `LlamaConfig` fills them."""
+
+
+def text_of_llava(config: Config) -> TransformerShape | Callable[[str], Graph]:
+    """The text model of LLaVA, of any supported type."""
+    config.notes.append(decoders.WITHOUT_IMAGES)
+    text = config.part("text_config", _DEFAULT_LLAMA)
+    known = f"supported: {', '.join(sorted(ARCHITECTURES))}"
+    return look_up("model_type", text.text("model_type", "llama"), ARCHITECTURES, known)(text)

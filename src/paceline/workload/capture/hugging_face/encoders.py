@@ -13,6 +13,7 @@ from paceline.workload.zoo.transformers.encoder_decoder import (
     image_classifier,
     speech_recogniser,
 )
+from paceline.workload.zoo.transformers.two_towers import two_towers
 
 
 def t5(config: Config) -> Callable[[str], Graph]:
@@ -133,3 +134,69 @@ def roberta(config: Config) -> TransformerShape:
 
 def distilbert(config: Config) -> TransformerShape:
     return bert(config).replaced(segments=0)
+
+
+def modernbert(config: Config) -> TransformerShape:
+    """ModernBERT: rotary positions, gated feed-forwards, windows in two of three layers."""
+    common = common_sizes(config)
+    bias = config.flag("attention_bias", False)
+    shape = TransformerShape(
+        **common | {"head": config.head("masked")},
+        inner=config.size("intermediate_size"),
+        rotary=True,
+        norm_bias=config.flag("norm_bias", False),
+        first_norm=False,
+        activation=config.activation("hidden_activation", default="gelu"),
+        gated=True,
+        causal=False,
+        query_bias=bias,
+        out_bias=bias,
+        mlp_bias=config.flag("mlp_bias", False),
+        embedding_norm=True,
+        tied=config.flag("tie_word_embeddings", True),
+        head_bias=config.flag("decoder_bias", True),
+    )
+    config.notes.append("windows of bidirectional attention are modelled as full attention")
+    return shape
+
+
+def clip(config: Config) -> Callable[[str], Graph]:
+    """CLIP: causal text, images with a class token."""
+    return _two_towers(config, causal=True, activation="quick_gelu")
+
+
+def siglip(config: Config) -> Callable[[str], Graph]:
+    return _two_towers(config, causal=False, activation="gelu_pytorch_tanh")
+
+
+def _two_towers(config: Config, causal: bool, activation: str) -> Callable[[str], Graph]:
+    text, image = config.part("text_config"), config.part("vision_config")
+    config.notes.append("the similarities of a batch and their scale are left out")
+    written, pictured = (
+        TransformerShape(
+            hidden=tower.size("hidden_size", default=default),
+            layers=tower.size("num_hidden_layers", default=12),
+            heads=(heads := tower.size("num_attention_heads", default=default // 64)),
+            kv_heads=heads,
+            head_dim=max(1, tower.size("hidden_size", default=default) // heads),
+            inner=tower.size("intermediate_size", default=4 * default),
+            activation=tower.activation("hidden_act", default=activation),
+            causal=causal and tower is text,
+        )
+        for tower, default in ((text, 512 if causal else 768), (image, 768))
+    )
+    positions = text.size("max_position_embeddings", default=77 if causal else 64)
+    written = written.replaced(
+        vocabulary=text.size("vocab_size", default=49408 if causal else 32000),
+        sequence=positions,
+        learned_positions=positions,
+    )
+    projected = text.size("projection_size", default=written.hidden)
+    return partial(
+        two_towers,
+        text=written,
+        image=pictured,
+        side=image.size("image_size", default=224),
+        patch=image.size("patch_size", default=32 if causal else 16),
+        width=config.size("projection_dim", default=512) if causal else projected,
+    )

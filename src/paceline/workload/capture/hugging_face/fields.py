@@ -30,12 +30,17 @@ class Config:
         self.notes: list[str] = []
         """Notes to the user on parts that are not modelled."""
 
-    def part(self, name: str) -> "Config":
-        """The nested configuration of a part of the network; it shares the notes."""
+    def part(self, name: str, defaults: Mapping[str, Any] | None = None) -> "Config":
+        """The nested configuration of a part of the network; it shares the notes.
+
+        ``defaults`` are fields that it may leave out, unless it is of another ``model_type``.
+        """
         value = self._document.get(name)
         if not isinstance(value, dict):
             raise InputError(f"{self._file} has no {name}", "add it or give the complete file")
         shared = {key: self._document[key] for key in SHARED if key in self._document}
+        if defaults and value.get("model_type", defaults["model_type"]) == defaults["model_type"]:
+            shared |= defaults
         within = Config(shared | value, f"{self._file}: {name}", self.seq)
         within.notes = self.notes
         return within

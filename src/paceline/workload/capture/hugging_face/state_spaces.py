@@ -1,10 +1,19 @@
 """State-space models, and hybrids with attention."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from paceline.errors import InputError
 from paceline.workload.capture.hugging_face import decoders, sparse
 from paceline.workload.capture.hugging_face.common import sequence_of
 from paceline.workload.capture.hugging_face.fields import OTHERS, Config
-from paceline.workload.zoo.transformers import Experts, LayerKind, StateSpace, TransformerShape
+from paceline.workload.zoo.transformers import (
+    Experts,
+    LayerKind,
+    LinearAttention,
+    StateSpace,
+    TransformerShape,
+)
 
 _NUMBERS_PER_STEP = 16
 """Width divided by the rank of the step sizes, if the rank is ``auto`` (Gu and Dao 2023)."""
@@ -101,6 +110,84 @@ def falcon_h1(config: Config) -> TransformerShape:
     )
     kinds = (LayerKind(("attention", "state_space")),) * shape.layers
     return shape.replaced(state_space=space, kinds=kinds)
+
+
+def granitemoehybrid(config: Config) -> TransformerShape:
+    """Granite 4: Mamba-2 in most layers, attention in the others, routed and shared experts."""
+    shape = decoders.llama(config)
+    types = config.layer_types("layer_types", shape.layers)
+    types = types or config.layer_types("layers_block_type", shape.layers)
+    kinds = tuple(
+        LayerKind(("attention",) if kind == "attention" else ("state_space",)) for kind in types
+    )
+    space = StateSpace(
+        inner=config.size("mamba_expand", default=2) * shape.hidden,
+        state=config.size("mamba_d_state", default=256),
+        kernel=config.size("mamba_d_conv", default=4),
+        conv_bias=config.flag("mamba_conv_bias", True),
+        bias=config.flag("mamba_proj_bias", False),
+        heads=config.size("mamba_n_heads", default=128),
+        groups=config.size("mamba_n_groups", default=1),
+        chunk=config.size("mamba_chunk_size", default=256),
+    )
+    shared = config.size("shared_intermediate_size", default=1024)
+    count = config.size("num_local_experts", default=8, least=0)
+    inner = shape.inner if count else shared  # without experts the shared one is the feed-forward
+    has_positions = config.is_text("position_embedding_type", "rope")
+    shape = shape.replaced(state_space=space, kinds=kinds, rotary=has_positions, inner=inner)
+    if not count:
+        return shape
+    each = config.size("num_experts_per_tok", default=2)
+    return sparse.with_experts(shape, Experts(count, each, shape.inner, shared_inner=shared))
+
+
+def qwen3_next(config: Config) -> TransformerShape:
+    """Qwen3-Next: the gated delta rule in three of four layers, gated attention in the others."""
+    shape = sparse.qwen3_moe(config).replaced(attention_gate=True)
+    width = config.size("shared_expert_intermediate_size", default=512)
+    assert shape.experts is not None
+    experts = replace(shape.experts, shared_inner=width, shared_gate=True)
+    linear = LinearAttention(
+        heads=config.size("linear_num_value_heads", default=32),
+        groups=config.size("linear_num_key_heads", default=16),
+        key_dim=config.size("linear_key_head_dim", default=128),
+        value_dim=config.size("linear_value_head_dim", default=128),
+        kernel=config.size("linear_conv_kernel_dim", default=4),
+        chunk=64,
+    )
+    every = config.size("full_attention_interval", default=4)
+    shape = _with_linear(config, shape, linear, lambda layer: (layer + 1) % every > 0)
+    return shape.replaced(experts=experts)
+
+
+def minimax(config: Config) -> TransformerShape:
+    """MiniMax-01: lightning attention in all layers but some, experts in all."""
+    shape = sparse.mixtral(config)
+    linear = LinearAttention(
+        shape.heads,
+        shape.heads,
+        shape.head_dim,
+        shape.head_dim,
+        chunk=config.size("block_size", default=256),
+    )
+    return _with_linear(config, shape, linear, lambda layer: layer % 2 == 1)
+
+
+def _with_linear(
+    config: Config,
+    shape: TransformerShape,
+    linear: LinearAttention,
+    is_linear: Callable[[int], bool],
+) -> TransformerShape:
+    """Replace attention in the layers that the configuration lists, or else in ``is_linear``."""
+    config.notes.append("linear attention is modelled as the chunked scan of Mamba-2")
+    types = config.layer_types("layer_types", shape.layers)
+    kinds = tuple(
+        replace(shape.layer(layer), mixers=("linear",) if linear_here else ("attention",))
+        for layer in range(shape.layers)
+        for linear_here in [types[layer] == "linear_attention" if types else is_linear(layer)]
+    )
+    return shape.replaced(linear=linear, kinds=kinds)
 
 
 def nemotron_h(config: Config) -> TransformerShape:

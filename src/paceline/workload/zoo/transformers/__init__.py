@@ -4,6 +4,7 @@ from paceline.workload.zoo.transformers.shape import (
     Experts,
     LatentAttention,
     LayerKind,
+    LinearAttention,
     StateSpace,
     TransformerShape,
 )
@@ -13,6 +14,7 @@ __all__ = [
     "Experts",
     "LatentAttention",
     "LayerKind",
+    "LinearAttention",
     "StateSpace",
     "TransformerShape",
     "stack",

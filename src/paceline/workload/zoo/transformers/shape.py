@@ -61,13 +61,30 @@ class StateSpace:
 
 
 @dataclass(frozen=True, slots=True)
+class LinearAttention:
+    """Attention with a state per head instead of the keys of all tokens.
+
+    ``groups`` of heads share queries and keys of ``key_dim``; values have ``value_dim``. With a
+    ``kernel`` it is the gated delta rule (Yang et al. 2025, Qwen3-Next), which filters queries, keys
+    and values; without, lightning attention (Qin et al. 2024, MiniMax).
+    """
+
+    heads: int
+    groups: int
+    key_dim: int
+    value_dim: int
+    kernel: int = 0
+    chunk: int = 256
+
+
+@dataclass(frozen=True, slots=True)
 class LayerKind:
     """Kind of one layer; ``window`` is the width of sliding-window attention, 0 for none.
 
     Several ``mixers`` read the same norm and their outputs are added.
     """
 
-    mixers: tuple[Literal["attention", "state_space"], ...] = ("attention",)
+    mixers: tuple[Literal["attention", "state_space", "linear"], ...] = ("attention",)
     feed_forward: Literal["dense", "experts", "none"] = "dense"
     window: int = 0
 
@@ -80,8 +97,8 @@ class TransformerShape:
     ``relative_buckets`` are rows of a table of relative positions (T5). ``parallel`` blocks feed
     attention and feed-forward from one norm or from two. ``norm_at`` places norms at the inputs of
     attention and feed-forward (``before``), at their outputs (``after``), at both, or after the
-    residual sum (``after_sum``); ``norm_of_heads`` normalises queries and keys per head, or over
-    their ``whole`` width. ``kinds`` describes each layer where layers differ. ``adapter_rank`` is
+    residual sum (``after_sum``); the first layer has none before its attention without ``first_norm``; ``norm_of_heads`` normalises queries and keys per head, or over
+    their ``whole`` width; ``attention_gate`` multiplies the output of attention. ``kinds`` describes each layer where layers differ. ``adapter_rank`` is
     the rank of adapters that are trained instead of the weights. ``dropout`` applies to the outputs
     of attention and feed-forward, to a normalised embedding and to tokens before their labels.
 
@@ -110,6 +127,7 @@ class TransformerShape:
     norm_of_heads: Literal["no", "head", "whole"] = "no"
     norm_at: Literal["before", "after", "both", "after_sum"] = "before"
     embedding_norm: bool = False
+    first_norm: bool = True
     activation: str = "gelu"
     gated: bool = False
     causal: bool = True
@@ -125,6 +143,8 @@ class TransformerShape:
     latent: LatentAttention | None = None
     experts: Experts | None = None
     state_space: StateSpace | None = None
+    linear: LinearAttention | None = None
+    attention_gate: bool = False
     kinds: tuple[LayerKind, ...] = ()
     adapter_rank: int = 0
     dropout: float = 0.0

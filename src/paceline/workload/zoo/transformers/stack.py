@@ -3,6 +3,7 @@
 from paceline.workload import ops
 from paceline.workload.graph import Graph
 from paceline.workload.zoo.network_builder import NetworkBuilder
+from paceline.workload.zoo.transformers.linear_attention import linear_attention
 from paceline.workload.zoo.transformers.mamba import state_space
 from paceline.workload.zoo.transformers.shape import LayerKind, TransformerShape
 from paceline.workload.zoo.transformers.transformer_layers import (
@@ -78,7 +79,7 @@ def _block(
         return net.add("add", x, mixed, feed_forward(net, second, shape, kind))
     residual = _Residual(net, shape)
     if kind.mixers:
-        y = residual.before("1", x)
+        y = x if first is None and not shape.first_norm else residual.before("1", x)
         x = residual.after("1", x, [_mixed(net, m, y, shape, kind, first) for m in kind.mixers])
     if memory is not None:
         y = residual.before("_cross", x)
@@ -99,6 +100,9 @@ def _mixed(
 ) -> str:
     if mixer == "attention":
         return attention(net, x, shape, kind.window, first=first)
+    if mixer == "linear":
+        assert shape.linear is not None
+        return linear_attention(net, x, shape.hidden, shape.linear)
     assert shape.state_space is not None
     return state_space(net, x, shape.hidden, shape.state_space)
 
@@ -140,8 +144,9 @@ def training_loss(net: NetworkBuilder, x: str, shape: TransformerShape) -> str:
         return net.cross_entropy("loss", _token_scores(net, x, shape), target)
     scored = net.part("scored", x, 0, 0, shape.scored_positions) if shape.scored_positions else x
     with net.scope("masked"):
-        y = net.linear("transform", scored, shape.hidden)
-        y = net.layer_norm("norm", net.activation("activation", y, shape.activation))
+        y = net.linear("transform", scored, shape.hidden, shape.norm_bias)
+        y = net.activation("activation", y, shape.activation)
+        y = net.layer_norm("norm", y, shape.norm_bias)
     scores = _token_scores(net, y, shape)
     if shape.head == "masked":
         return net.cross_entropy("token_loss", scores, target)

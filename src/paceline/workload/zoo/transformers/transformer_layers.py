@@ -43,6 +43,9 @@ def attention(
             relative_buckets=distances,
         )
         y = net.add_node("scores", op, query, key, value, shares=first if distances else None)
+        if shape.attention_gate:
+            gate = net.linear("gate", x, shape.heads * shape.head_dim, shape.query_bias)
+            y = net.multiply("gated", y, net.activation("gate_activation", gate, "sigmoid"))
         return _linears(net, y, shape, {"out": shape.hidden}, shape.out_bias)[0]
 
 
