@@ -65,8 +65,8 @@ class LinearAttention:
     """Attention with a state per head instead of the keys of all tokens.
 
     ``groups`` of heads share queries and keys of ``key_dim``; values have ``value_dim``. With a
-    ``kernel`` it is the gated delta rule (Yang et al. 2025, Qwen3-Next), which filters queries, keys
-    and values; without, lightning attention (Qin et al. 2024, MiniMax).
+    ``kernel`` it is the gated delta rule (Yang et al. 2025, Qwen3-Next), which filters queries,
+    keys and values; without, lightning attention (Qin et al. 2024, MiniMax).
     """
 
     heads: int
@@ -94,13 +94,15 @@ class TransformerShape:
     """Sizes and choices of an architecture.
 
     ``learned_positions`` and ``segments`` are rows of embedding tables, 0 for none;
-    ``relative_buckets`` are rows of a table of relative positions (T5). ``parallel`` blocks feed
-    attention and feed-forward from one norm or from two. ``norm_at`` places norms at the inputs of
-    attention and feed-forward (``before``), at their outputs (``after``), at both, or after the
-    residual sum (``after_sum``); the first layer has none before its attention without ``first_norm``; ``norm_of_heads`` normalises queries and keys per head, or over
-    their ``whole`` width; ``attention_gate`` multiplies the output of attention. ``kinds`` describes each layer where layers differ. ``adapter_rank`` is
-    the rank of adapters that are trained instead of the weights. ``dropout`` applies to the outputs
-    of attention and feed-forward, to a normalised embedding and to tokens before their labels.
+    ``relative_buckets`` are rows of a table of relative positions (T5). ``parallel`` blocks
+    feed attention and feed-forward from one norm or from two. ``norm_at`` places norms at the
+    inputs of attention and feed-forward (``before``), at their outputs (``after``), at both, or
+    after the residual sum (``after_sum``); the first layer has none before its attention
+    without ``first_norm``; ``norm_of_heads`` normalises queries and keys per head, or over
+    their ``whole`` width; ``attention_gate`` multiplies the output of attention. ``kinds``
+    describes each layer where layers differ. ``adapter_rank`` is the rank of adapters that are
+    trained instead of the weights. ``dropout`` applies to the outputs of attention and
+    feed-forward, to a normalised embedding and to tokens before their labels.
 
     ``head`` selects the training loss: next ``tokens``, ``masked`` tokens, ``pretraining`` (masked
     tokens and sentence order), ``classes``, ``token_classes``, ``span`` (start and end of an

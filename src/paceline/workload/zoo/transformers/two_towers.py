@@ -1,4 +1,4 @@
-"""Image and text encoders trained to agree (CLIP, Radford et al. 2021; SigLIP, Zhai et al. 2023)."""
+"""Image and text encoders trained to agree: CLIP (Radford 2021), SigLIP (Zhai 2023)."""
 
 from paceline.workload import ops
 from paceline.workload.graph import Graph
@@ -13,7 +13,7 @@ def two_towers(
 ) -> Graph:
     """Build both encoders and the distance of their vectors of ``width``.
 
-    CLIP has a class token (``image.causal`` is unused) and projections without bias; SigLIP, whose
+    CLIP has a class token and projections without bias; SigLIP, whose
     text is not causal, pools patches by attention. The matrix of similarities of a batch and its
     scale are left out.
     """
