@@ -24,7 +24,7 @@ def test_a_study_opens_with_our_prediction_over_the_published_curve(site, chromi
         box = page.locator(".lead figure svg").first.bounding_box()
         assert box["y"] + 100 < 900
     page.goto((site / "sgd2018.html").as_uri())
-    assert "published" in page.inner_text(".lead figure svg >> nth=0")
+    assert "published" in page.text_content(".lead figure svg >> nth=0")
     page.close()
     assert not troubles
 
