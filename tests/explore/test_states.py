@@ -302,6 +302,8 @@ def test_candidates_are_columns_compared_with_the_pinned_one():
     first, second, wrong = board.document({"candidates": candidates, "pinned": 1})["candidates"]
     assert "ratio" not in second and wrong["error"].startswith("nodes must be an integer")
     assert first["ratio"][0] == pytest.approx(first["throughput"][0] / second["throughput"][0])
+    assert first["ratio"][1] < first["ratio"][0] < first["ratio"][2]
+    assert first["ratio"][2] / first["ratio"][1] < first["throughput"][2] / first["throughput"][1]
     board.document({"candidates": candidates[:2], "pinned": 0})
     assert len(asked) == 3  # an edit computes one candidate again
 

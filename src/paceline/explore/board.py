@@ -8,6 +8,7 @@ from typing import Any
 from paceline.errors import InputError, PacelineError
 from paceline.explore.answers import BoardColumn
 from paceline.predictor.prediction import Prediction
+from paceline.predictor.uncertainty.ratios import throughput_ratio
 
 MOST_CANDIDATES = 8
 _MOST_KEPT = 64
@@ -64,7 +65,9 @@ def _column(
 
 def _ratio(own: Prediction, pinned: Prediction) -> list[float] | None:
     """Throughput over that of the pinned candidate, with its interval; None across units."""
-    if (own.workload.sequence is None) != (pinned.workload.sequence is None):
+    sequences = own.workload.sequence, pinned.workload.sequence
+    if (sequences[0] is None) != (sequences[1] is None):
         return None
-    rates = [one.tokens_per_second or one.samples_per_second for one in (own, pinned)]
-    return [rates[0] / rates[1]]
+    found = throughput_ratio(own, pinned)
+    tokens = (sequences[0] or 1) / (sequences[1] or 1)
+    return [tokens * found.value, tokens * found.low, tokens * found.high]

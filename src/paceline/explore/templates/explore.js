@@ -192,7 +192,8 @@ const ratioLine = (column, index) => {
   if (index === board.pinned) return [make("p", { class: "ratio" }, "pinned: others are compared with this one")];
   if (!column.ratio || column.fits === false) return [];
   const [ratio, low, high] = column.ratio;
-  return [make("p", { class: "ratio" }, `${three(ratio)} x the pinned throughput${low === undefined ? "" : ` ${range(low, high)}`}`)];
+  const same = low <= 1 && high >= 1 ? ": no clear difference" : "";
+  return [make("p", { class: "ratio" }, `${three(ratio)} x the pinned throughput ${range(low, high)}${same}`)];
 };
 const runLine = ({ training }) => {
   if (!training) return [];
