@@ -21,24 +21,36 @@ def explain(
     against: str | None = None,
     mfu: bool = False,
     device: str | None = None,
+    trials: Sequence[str] = (),
+    pairs: int = 3,
     store: Path | str | None = None,
 ) -> StudyExplanation:
     """Break a measured step down by cause, from the ideal step, and suggest improvements (s).
 
     ``processes`` [the largest number] and ``framework`` [that of the first finished launch] select
     a configuration. ``against`` is another study, a launch or "predicted": the step is compared
-    with it task by task. With ``mfu`` the model FLOPs utilisation is broken down too, of ``device``
-    [this machine].
+    with it task by task. ``trials`` are remedies, such as ``threads=1``: the command of the study
+    is repeated without and with each, in ``pairs`` of launches. With ``mfu`` the model FLOPs
+    utilisation is broken down too, of ``device`` [this machine].
     """
     if device is not None and not mfu:
         raise InputError("--device requires --mfu", "add --mfu")
     found = _study(study, store)
     explanation = found.explain(processes, framework)
     difference = found.difference(against, processes, framework) if against else None
+    from paceline.explanation.tried_remedy import try_remedy
+
+    tried = tuple(try_remedy(explanation, one, pairs, found.path) for one in trials)
     reached = None
     if mfu:
         reached = utilisation(found, processes=processes, framework=framework, device=device)
-    return replace(explanation, against=against or "", difference=difference, utilisation=reached)
+    return replace(
+        explanation,
+        against=against or "",
+        difference=difference,
+        utilisation=reached,
+        tried=tried,
+    )
 
 
 def utilisation(

@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from paceline.constants import number
+from paceline.explanation.core_holders import Holder
 from paceline.explanation.diagnose_comm import (
     MeasuredExchange,
     MessageCost,
@@ -12,47 +14,68 @@ from paceline.explanation.diagnose_comm import (
     with_usual_start,
 )
 from paceline.explanation.diagnose_host import host_findings
+from paceline.explanation.diagnose_ranks import rank_findings
 from paceline.explanation.finding import Cause, Diagnosis, DiagnosisInput, least_share_saved
 from paceline.explanation.measured_configuration import computing_seconds
+from paceline.predictor.plan.sync_policy import MIB
 from paceline.step import Phase
-from paceline.step.step_profile import StepProfile
 from paceline.units import format_bytes, format_seconds
 
 _LARGER_BATCH = 8
 
 
+SMALL_MESSAGE = 64 * 1024
+"""Messages below this size (bytes) cost their latency only."""
+
+
 def diagnoses(case: DiagnosisInput) -> tuple[Diagnosis, ...]:
     """Findings whose remedy saves enough of the step, the most expensive first.
 
-    "Too many processes" follows from the others, so it comes last.
+    What other programs cost comes after what the job can change; a small batch and too many
+    processes overlap with the others, so they come last unless the others follow from them.
     """
-    found = [
-        *_batch(case),
-        *host_findings(case),
-        *_stragglers(case),
-        *_messages(case),
-    ]
-    ordered = [*sorted(found, key=lambda one: -one.seconds), *_processes(case)]
-    return reportable(ordered, case.step_seconds)
+    found = [*host_findings(case), *rank_findings(case)]
+    found += [*_messages(case), *_collectives(case)]
+    ordered = sorted(found, key=lambda one: (not one.of_the_job, -one.seconds))
+    # These overlap with the parts of the step: they say what else follows from it.
+    found, batch = list(capped(ordered, case)), list(_batch(case))
+    least = number("explain.finding.bottleneck") * case.step_seconds
+    # A larger batch shrinks these too.
+    by_batch = (Cause.VOLUME, Cause.COPIES, Cause.EXPOSED, Cause.BUCKETS)
+    large = [one for one in found if one.of_the_job and one.seconds > least]
+    first = all(one.cause in by_batch for one in large)
+    every = [*batch, *found] if first else [*found, *batch]
+    return reportable([*every, *_processes(case)], case.step_seconds)
+
+
+def capped(found: Iterable[Diagnosis], case: DiagnosisInput) -> Iterator[Diagnosis]:
+    """Remedies in order, each with at most what the ones before leave of the gap to the ideal."""
+    left = case.step_seconds - case.step.parts.compute
+    for one in found:
+        saved = max(0.0, min(one.saved_seconds, one.seconds, left))
+        left -= saved
+        yield replace(one, saved_seconds=saved)
 
 
 def reportable(found: Iterable[Diagnosis], step_seconds: float) -> tuple[Diagnosis, ...]:
-    """Findings whose remedy saves enough of the step to be reported."""
+    """Findings that cost enough of the step to be reported."""
     least = least_share_saved() * step_seconds
-    return tuple(one for one in found if one.saved_seconds > least)
+    return tuple(one for one in found if min(one.seconds, one.saved_seconds) > least)
 
 
 def _batch(case: DiagnosisInput) -> Iterator[Diagnosis]:
+    if case.profile is None:
+        return
     usual, batch = case.profile.usual, case.observed.launch.batch_per_rank
     layers = usual.seconds(Phase.FORWARD, Phase.BACKWARD)
-    if case.overheads.batch > 0:
+    if case.step.parts.batch > 0:
         yield Diagnosis(
             Cause.BATCH,
-            case.overheads.batch,
-            case.overheads.batch,
+            case.step.parts.batch,
+            case.step.parts.batch,
             f"{batch} samples per process are too few for efficient computation",
-            f"one process takes {format_seconds(case.overheads.batch)} longer for its share of the "
-            "samples than at the larger batch",
+            f"one process takes {format_seconds(case.step.parts.batch)} longer for its share of "
+            "the samples than at the larger batch",
             "keep the batch per process and scale the global batch with the processes",
         )
         return
@@ -82,6 +105,7 @@ def _batch(case: DiagnosisInput) -> Iterator[Diagnosis]:
 
 def _on_cpu(case: DiagnosisInput) -> bool:
     # On a busy machine CPU time is weak evidence, so it is assumed for a few samples.
+    assert case.profile is not None
     seen = case.alone or case.observed
     cpu = seen.cpu_seconds.get(0)
     if cpu is None:
@@ -91,102 +115,47 @@ def _on_cpu(case: DiagnosisInput) -> bool:
     return case.observed.launch.batch_per_rank <= number("explain.finding.few_samples") or at_work
 
 
-def _stragglers(case: DiagnosisInput) -> Iterator[Diagnosis]:
-    profile, overheads = case.profile, case.overheads
-    slowest, usual = profile.slowest, profile.usual
-    recurrent = slowest.last_share >= number("explain.finding.recurrent")
-    sure = overheads.straggler > profile.straggling_noise_seconds
-    if sure and recurrent and len(profile.ranks) > 1:
-        excess = {
-            phase: seconds - usual.phases.get(phase, 0.0)
-            for phase, seconds in slowest.phases.items()
-            if phase not in (Phase.COMMUNICATE, Phase.WAIT)
-        }
-        where = max(excess, key=lambda phase: excess[phase])
-        yield Diagnosis(
-            Cause.STRAGGLER,
-            overheads.straggler,
-            overheads.straggler,
-            f"straggler: rank {slowest.rank} is slow in {where}, and the other ranks wait for it",
-            f"its {where} takes {format_seconds(excess[where])} longer than on rank {usual.rank}, "
-            f"and it arrives last in {slowest.last_share:.0%} of the steps" + _more_work(case),
-            _equal_ranks(case, where),
-        )
-    if overheads.jitter > number("explain.finding.uneven") * case.step_seconds:
-        yield Diagnosis(
-            Cause.JITTER,
-            overheads.jitter,
-            overheads.jitter,
-            "jitter: the slowest rank changes from step to step",
-            "the slowest rank of a step computes "
-            f"{format_seconds(overheads.jitter)} longer than the slowest in the mean; most often "
-            f"last: rank {_most_often_last(profile)}{_oversubscription(case)}",
-            "check for other programs, uneven samples and garbage collection",
-        )
-
-
-def _equal_ranks(case: DiagnosisInput, where: Phase) -> str:
-    """The remedy for a straggler."""
-    if _more_samples(case):
-        return "give all ranks the same number of samples (DistributedSampler, one batch size)"
-    if where is Phase.INPUT:
-        return "check the data of that rank"
-    return "check the host, device and code of that rank; if none differs, give it less work"
-
-
-def _more_samples(case: DiagnosisInput) -> tuple[float, float] | None:
-    """Samples per step of the straggler and of the typical rank if it has more, else None."""
-    slowest, usual = case.profile.slowest.rank, case.profile.usual.rank
-    samples = case.observed.launch.outcome.facts.get("samples") or ()
-    if max(slowest, usual) < len(samples) and samples[slowest] > samples[usual]:
-        return samples[slowest], samples[usual]
-    return None
-
-
-def _oversubscription(case: DiagnosisInput) -> str:
-    crowding = case.observed.crowding
-    if crowding < number("explain.finding.crowded"):
-        return ""
-    return f"; the cores were oversubscribed: {crowding:.1f} runnable programs per core"
-
-
-def _more_work(case: DiagnosisInput) -> str:
-    """Whether the straggler does more work, or the same work more slowly."""
-    slowest, usual = case.profile.slowest.rank, case.profile.usual.rank
-    more_samples = _more_samples(case)
-    if more_samples is not None:
-        return "; it trains on {:g} samples per step instead of {:g}".format(*more_samples)
-    cpu = case.observed.cpu_seconds
-    if slowest not in cpu or usual not in cpu:
-        return ""
-    more = cpu[slowest] - cpu[usual]
-    if more > number("explain.finding.more_work") * case.overheads.straggler:
-        return f"; its CPU time is {format_seconds(more)} longer: it does more work"
-    return "; its CPU time is not longer: it waits, or its core is slow"
-
-
-def _most_often_last(profile: StepProfile) -> str:
-    rank = max(profile.ranks, key=lambda one: one.last_share)
-    return f"{rank.rank} ({rank.last_share:.0%})"
-
-
 def _messages(case: DiagnosisInput) -> Iterator[Diagnosis]:
     """Findings about communication; their costs sum to the time that it adds to the step.
 
-    Times of the schedule are scaled to the measured ones; with oversubscribed cores to no more
-    than copying gradients may add, since other programs delay messages there.
+    Times of the schedule are scaled to the measured ones.
     """
     exchange = case.exchange
-    if exchange is None:
+    added = 0.0 if exchange is None else exchange.added_seconds(exchange.cost)
+    if exchange is None or added <= 0:
+        yield from _exposed(case)
         return
-    added = exchange.added_seconds(exchange.cost)
-    if added <= 0:
-        return
-    measured = case.overheads.exposed + case.overheads.handling
-    if _oversubscription(case):
-        copying = exchange.crowding * copying_seconds(exchange.size_bytes, case.machine)
-        measured = min(measured, added + copying)
-    same = int(case.observed.launch.outcome.facts.get("synchronised_backwards") or 1)
+    measured = case.seconds("exposed") + case.seconds("handling")
+    measured += case.holders.by_holder.get(Holder.MESSAGES, 0.0)
+    if gradients_by_hand(case):
+        measured += case.seconds("collectives")
+    facts = case.observed.launch.outcome.facts
+    same = int(facts.get("synchronised_backwards") or 1)
+    for one in _communication(case, exchange, added, measured, same):
+        yield replace(one, half_width=case.width("exposed", one.seconds))
+
+
+def _exposed(case: DiagnosisInput) -> Iterator[Diagnosis]:
+    """Exposed communication of messages that no launch timed."""
+    seconds = case.seconds("exposed")
+    if seconds > 2.0 * number("explain.finding.bottleneck") * case.step_seconds:
+        yield Diagnosis(
+            Cause.EXPOSED,
+            seconds,
+            seconds,
+            "communication is exposed",
+            f"ranks wait {format_seconds(seconds)} of each step for messages after the last rank "
+            "has arrived",
+            "find out why with timed messages (measure --instrument phases, or run)",
+            case.width("exposed", seconds),
+            "all of it can overlap",
+        )
+
+
+def _communication(
+    case: DiagnosisInput, exchange: MeasuredExchange, added: float, measured: float, same: int
+) -> Iterator[Diagnosis]:
+    """Divide the measured cost in a fixed order: passes, latency, bandwidth, policy, volume."""
     if same > 1:
         yield _accumulation(same, measured)
     # The schedule gives the shares of latency, bandwidth, policy and volume; the measurement gives
@@ -198,8 +167,52 @@ def _messages(case: DiagnosisInput) -> Iterator[Diagnosis]:
     yield _slow_start(exchange, factor * (added - started))
     yield _slow_link(exchange, factor * (started - rated), case)
     size, best = exchange.best_buckets(usual)
+    best = min(best, rated)
+    copies = _copies(case, exchange, factor * best)
+    if copies is not None:
+        yield copies
     yield _policy(exchange, factor * (rated - best), size, _hideable_seconds(case))
-    yield _volume(exchange, factor, size, min(best, rated), usual)
+    left = factor * best - (copies.seconds if copies is not None else 0.0)
+    yield _volume(exchange, factor, size, best, usual, left)
+
+
+def gradients_by_hand(case: DiagnosisInput) -> bool:
+    """Whether the script sends its gradients itself, with blocking collectives."""
+    sent = case.observed.launch.outcome.facts.get("collectives") or {}
+    return case.exchange is not None and bool(sent) and "bucket" not in sent
+
+
+def _collectives(case: DiagnosisInput) -> Iterator[Diagnosis]:
+    """Blocking collectives that carry no gradients: metrics, barriers, buffers."""
+    seconds = case.seconds("collectives")
+    if seconds <= 0 or gradients_by_hand(case):
+        return
+    sent = case.observed.launch.outcome.facts.get("collectives") or {}
+    others = {name: own for name, own in sent.items() if name != "bucket"}
+    count = math.fsum(own[0] for own in others.values())
+    if count <= 0:
+        return
+    size = math.fsum(own[0] * own[1] for own in others.values()) / count
+    names = ", ".join(
+        f"{own[0]:.3g} {name.replace('_', '-')} of {format_bytes(own[1])}"
+        for name, own in others.items()
+    )
+    small = size < SMALL_MESSAGE
+    kept = seconds / count if count > 1 else 0.5 * seconds
+    yield Diagnosis(
+        Cause.COLLECTIVES if small else Cause.BLOCKING,
+        seconds,
+        seconds - kept,
+        f"{count:.3g} small blocking collectives in each step"
+        if small and count > 1
+        else "blocking collectives stop the ranks in each step",
+        f"each step waits {format_seconds(seconds)} in {names}, after the last rank has arrived",
+        "send them as one message, or every few steps"
+        if small
+        else "send them with async_op=True and wait later, or less often",
+        case.width("collectives", seconds),
+        "one collective per step stays",
+    )
 
 
 def _accumulation(backwards: int, seconds: float) -> Diagnosis:
@@ -213,6 +226,8 @@ def _accumulation(backwards: int, seconds: float) -> Diagnosis:
         f"{backwards} passes send buckets of the same sizes, which adds {format_seconds(seconds)} "
         "to the step; the update needs only their sum",
         "run all micro-batches but the last under no_sync() (DistributedDataParallel)",
+        assumes="all exchanges cost the same",
+        trial=f"no_sync={backwards}",
     )
 
 
@@ -240,7 +255,7 @@ def _slow_link(exchange: MeasuredExchange, saved: float, case: DiagnosisInput) -
         saved,
         verdict,
         f"{format_bytes(exchange.size_bytes)} are sent at {_rate(exchange.cost, ranks)}; "
-        f"expected on this machine: {_rate(exchange.expected, ranks)}{_oversubscription(case)}",
+        f"expected on this machine: {_rate(exchange.expected, ranks)}",
         "check the interface in use (GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME) and its bandwidth",
     )
 
@@ -284,6 +299,8 @@ def _policy(exchange: MeasuredExchange, seconds: float, size: float, hideable: f
             f"send gradients when they are ready, in {remedy}",
         )
     many = size > exchange.size_bytes / count
+    if exchange.largest_share > 0.5 and not many:
+        return _large_tensor(exchange, seconds)
     return Diagnosis(
         Cause.BUCKETS,
         seconds,
@@ -294,6 +311,44 @@ def _policy(exchange: MeasuredExchange, seconds: float, size: float, hideable: f
         + _describe_handling(exchange.handling_seconds / count, " and {} of the backward pass")
         + ("" if many else limit),
         remedy,
+        assumes="tensors become ready at an even rate in their order",
+        trial=f"bucket_cap_mb={size / MIB:g}",
+    )
+
+
+def _large_tensor(exchange: MeasuredExchange, seconds: float) -> Diagnosis:
+    largest = max(exchange.tensors)
+    return Diagnosis(
+        Cause.TENSOR,
+        seconds,
+        seconds,
+        f"one tensor of {format_bytes(largest)} is most of the gradient and is sent whole",
+        f"it is {largest / exchange.size_bytes:.0%} of {format_bytes(exchange.size_bytes)}; DDP "
+        "never divides a tensor, so smaller buckets do not help",
+        "split the layer, send it in 16 bits, or shard it (FSDP)",
+        assumes="its parts could overlap with backward",
+    )
+
+
+def _copies(case: DiagnosisInput, exchange: MeasuredExchange, left: float) -> Diagnosis | None:
+    """Copies of gradients into buckets and back, which views of the buckets save."""
+    settings = case.observed.launch.outcome.facts.get("ddp") or {}
+    if settings.get("gradient_as_bucket_view", True):
+        return None
+    copied = copying_seconds(exchange.size_bytes, case.machine)
+    seconds = min(copied, case.seconds("handling"), left)
+    if seconds <= 0:
+        return None
+    return Diagnosis(
+        Cause.COPIES,
+        seconds,
+        seconds,
+        "gradients are copied into buckets and back",
+        f"{format_bytes(exchange.size_bytes)} are copied twice in each step; backward needs "
+        f"{format_seconds(case.seconds('handling'))} more CPU time than one process",
+        "DistributedDataParallel(..., gradient_as_bucket_view=True)",
+        assumes="copies run at the memory bandwidth of the machine",
+        trial="gradient_as_bucket_view=1",
     )
 
 
@@ -302,15 +357,22 @@ def _describe_handling(seconds: float, template: str) -> str:
 
 
 def _volume(
-    exchange: MeasuredExchange, factor: float, size: float, left: float, cost: MessageCost
+    exchange: MeasuredExchange,
+    factor: float,
+    size: float,
+    left: float,
+    cost: MessageCost,
+    seconds: float,
 ) -> Diagnosis:
     saved = left - min(exchange.added_with_buckets(size, cost, volume=0.5), left)
     travelling = math.fsum(cost.seconds(m.size_bytes) for m in exchange.messages)
     gradients = f"gradients of {format_bytes(exchange.size_bytes)}"
+    if exchange.largest_share > 0.5:
+        gradients += f" (one tensor has {format_bytes(max(exchange.tensors))})"
     return Diagnosis(
-        Cause.VOLUME,
-        factor * left,
-        factor * saved,
+        Cause.TENSOR if exchange.largest_share > 0.5 else Cause.VOLUME,
+        seconds,
+        min(seconds, factor * saved),
         f"{gradients} take longer to send than backward can overlap"
         if travelling > exchange.backward_seconds
         else f"{gradients} slow backward down, and the last bucket is sent after it",
@@ -319,6 +381,7 @@ def _volume(
         + _describe_handling(exchange.handling_seconds, " and slow backward down by {}"),
         "send 16-bit gradients, or synchronise less often: a larger batch per process, or "
         "gradient accumulation",
+        assumes="half the bytes take half the time",
     )
 
 

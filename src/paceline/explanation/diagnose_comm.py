@@ -47,6 +47,8 @@ class MeasuredExchange:
     proportional to their bytes, the rest to their number. ``expected`` is the expected cost on
     such a link with ``crowding`` runnable programs per core. ``unpaid_copying_seconds`` is the
     slowdown of the backward pass if messages were sent during it, where memory was probed.
+    ``tensors`` are the bytes of the gradients in the order in which DDP sends them; empty if
+    unknown.
     """
 
     backward_seconds: float
@@ -58,6 +60,12 @@ class MeasuredExchange:
     copied_share: float = 0.0
     crowding: float = 1.0
     unpaid_copying_seconds: float = 0.0
+    tensors: tuple[float, ...] = ()
+
+    @property
+    def largest_share(self) -> float:
+        """The largest tensor as a share of the gradient; 0 if sizes are unknown."""
+        return max(self.tensors, default=0.0) / max(self.size_bytes, 1.0)
 
     @property
     def size_bytes(self) -> float:
@@ -89,10 +97,19 @@ class MeasuredExchange:
     def added_with_buckets(
         self, bucket_bytes: float, cost: MessageCost, volume: float = 1.0
     ) -> float:
-        """Time that the exchange adds in buckets of this size, with evenly produced gradients.
+        """Time that the exchange adds in buckets of this size; ``volume`` is the share sent.
 
-        ``volume`` is the share of the bytes that is sent.
+        Gradients become ready at an even rate: the known tensors, none of which is divided, or
+        small pieces if their sizes are unknown.
         """
+        if self.tensors:
+            share = volume * self.size_bytes / math.fsum(self.tensors)
+            each = self.backward_seconds / len(self.tensors)
+            known = [
+                LayerTime(str(index), 0.0, each, share * size)
+                for index, size in enumerate(self.tensors)
+            ]
+            return self._scheduled(known, Synchronisation().with_bucket(bucket_bytes), cost)
         size = volume * self.size_bytes
         count = max(_PIECES, min(4096, math.ceil(2 * size / bucket_bytes)))
         layers = [
@@ -146,6 +163,7 @@ def measured_exchange(
     nodes: int,
     machine: MachineProfile | None,
     crowding: float = 1.0,
+    tensors: Sequence[float] = (),
 ) -> MeasuredExchange | None:
     """The gradient exchange; None if no message was recorded or no size is known.
 
@@ -170,6 +188,7 @@ def measured_exchange(
         copying / (copying + each),
         crowding,
         copying if nodes == 1 and machine is not None else 0.0,
+        tuple(tensors),
     )
 
 

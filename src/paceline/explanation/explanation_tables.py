@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from paceline.explanation.explain_step import Explanation
@@ -11,17 +10,16 @@ from paceline.render.safe_text import wrap
 from paceline.render.step_tables import ranks_table
 from paceline.render.table import Column, Table
 from paceline.render.terminal import terminal_width
-from paceline.step.waterfall import Waterfall
-from paceline.units import format_seconds, plural
+from paceline.step.waterfall import ItemKind, WaterfallItem
+from paceline.units import format_seconds, plural, seconds_unit
+
+UNKNOWN_SHARE = 0.03
+"""An unattributed time above this share of the step comes before any cause."""
 
 
 def explanation_title(explanation: Explanation) -> str:
-    """The observed configuration and its efficiency."""
-    name = explanation.observed.description
-    if explanation.alone is None and explanation.profile is None:
-        return name
-    what = "compute" if explanation.alone is None else "ideal"
-    return f"{name}: {explanation.efficiency:.0%} {what}"
+    """The observed configuration."""
+    return explanation.observed.description
 
 
 def step_kind(explanation: Explanation) -> str:
@@ -44,33 +42,139 @@ def instrumented_lines(explanation: Explanation) -> list[str]:
     ]
 
 
+def verdict_of(explanation: Explanation) -> str:
+    """The verdict in one or two sentences: the first cause of the job, or that it is healthy."""
+    step = explanation.observed.step.mean
+    if explanation.profile is None and explanation.alone is None and not explanation.findings:
+        return ""
+    others = [one for one in explanation.findings if not one.of_the_job]
+    machine = "".join(f" {_cost(one, step)}." for one in others)
+    unknown = explanation.waterfall.unexplained_seconds
+    before = ""
+    if abs(unknown) > UNKNOWN_SHARE * step:
+        before = f"{format_seconds(unknown)} of {format_seconds(step)} are unattributed. "
+    first = next(iter(explanation.findings), None)
+    if first is None or not first.of_the_job or explanation.healthy:
+        compute = explanation.waterfall.ideal_seconds
+        minor = [one.saved_seconds for one in explanation.findings if one.of_the_job]
+        largest = f" No change would save more than {max(minor) / step:.0%}." if minor else ""
+        return (
+            f"{before}Healthy: {format_seconds(compute)} of {format_seconds(step)} is compute."
+            f"{largest}{machine}"
+        )
+    return f"{before}{_cost(first, step)}.{machine}"
+
+
+def _cost(finding: Diagnosis, step: float) -> str:
+    """``Thread oversubscription costs 78 ms of 173 ms (45 %) [70 ms, 86 ms]``."""
+    name = finding.verdict.partition(":")[0] if finding.of_the_job else str(finding.cause)
+    low, high = finding.seconds - finding.half_width, finding.seconds + finding.half_width
+    text = (
+        f"{name[:1].upper()}{name[1:]}: {format_seconds(finding.seconds)} of "
+        f"{format_seconds(step)} ({finding.seconds / step:.0%})"
+    )
+    if math.isfinite(finding.half_width):
+        text += f" [{format_seconds(max(0.0, low))}, {format_seconds(high)}]"
+    return text
+
+
+def interval_line(explanation: Explanation) -> str:
+    """What the intervals are, once."""
+    if explanation.by_steps:
+        return "[low, high] is a 95 % interval over the steps of one launch; repeat the launch."
+    return (
+        "[low, high] is the 95 % interval over launches (Student's t)."
+        if len(explanation.observed.launches) > 1
+        else ""
+    )
+
+
+def parts_table(explanation: Explanation) -> Table:
+    """The parts of the observed step, which sum to it; those of one process alone beside them."""
+    step = explanation.observed.step.mean
+    scale, unit = seconds_unit(step)
+    count = plural(explanation.observed.first.world_size, "process")
+    alone = explanation.alone_waterfall
+    before = {} if alone is None else {item.label: item.seconds for item in alone.items}
+    rows: list[tuple[Any, ...]] = []
+    for item in explanation.waterfall.items:
+        own = before.get(_general(item.label)) if alone is not None else None
+        if item.label.startswith("CPU contention") and "CPU contention" in before:
+            own = before.pop("CPU contention", None)
+        interval = f"[{_low(item) * scale:.3g}, {_high(item) * scale:.3g}]"
+        finite = math.isfinite(item.half_width)
+        note = item.note
+        if finite and item.kind is ItemKind.CAUSE and abs(item.seconds) <= item.half_width:
+            note = ", ".join(filter(None, ["not distinguishable from zero", note]))
+        rows.append((item.label, item.seconds, interval if finite else "", own, note))
+    total = None if alone is None else alone.total_seconds
+    rows.append(("step", explanation.waterfall.total_seconds, "", total, ""))
+    columns = [
+        Column("part"),
+        Column(count, unit, scale=scale, decimals=_decimals(step * scale)),
+        Column("interval"),
+        Column("1 process", unit, scale=scale, decimals=_decimals(step * scale)),
+        Column(""),
+    ]
+    kept = [0, 1, *([2] if any(row[2] for row in rows) else []), *([3] if alone else []), 4]
+    return Table(
+        tuple(columns[index] for index in kept),
+        tuple(tuple(row[index] for index in kept) for row in rows),
+        title=f"Where {count} spend a step",
+        note=" ".join(filter(None, ["Parts sum to the step.", interval_line(explanation)])),
+    )
+
+
+def _general(label: str) -> str:
+    """The label of a part without the kind of a stall or the rank of a straggler."""
+    return label.partition(":")[0] if label.startswith(("stalls", "straggler")) else label
+
+
+def _decimals(value: float) -> int:
+    return 1 if value < 1000 else 0
+
+
+def _low(item: WaterfallItem) -> float:
+    return item.seconds - item.half_width
+
+
+def _high(item: WaterfallItem) -> float:
+    return item.seconds + item.half_width
+
+
+def level_lines(explanation: Explanation) -> list[str]:
+    """Means of launches from one process alone to the ranks with communication."""
+    levels = explanation.levels
+    if len(levels) < 2:
+        return []
+    texts = [f"{levels[0].label} {format_seconds(levels[0].seconds)}"]
+    for level in levels[1:]:
+        sign = "+" if level.added_seconds >= 0 else "-"
+        text = f"{level.label} {sign}{format_seconds(abs(level.added_seconds))}"
+        if math.isfinite(level.half_width):
+            low, high = (level.added_seconds + s * level.half_width for s in (-1.0, 1.0))
+            text += f" [{format_seconds(low)}, {format_seconds(high)}]"
+            text += "" if level.distinguishable else " (not distinguishable from zero)"
+        texts.append(text)
+    return [f"Levels: {'; '.join(texts)}."]
+
+
 def finding_lines(explanation: Explanation, width: int | None = None) -> list[str]:
-    """Verdict, evidence and remedy of each finding; then the unattributed share."""
+    """Verdict, evidence, remedy and assumption of each finding."""
+    width = width or terminal_width()
     step = explanation.observed.step.mean
     width = width or terminal_width()
     lines: list[str] = []
     for number, finding in enumerate(explanation.findings, start=1):
-        for head, text in _describe_finding(finding, step, number):
+        for head, text in _describe_finding(finding, step, number, explanation.study_command):
             first, *rest = wrap(text, width - len(head))
             lines += [f"{head}{first}", *(" " * len(head) + line for line in rest)]
-    share, count = (
-        explanation.waterfall.unexplained_seconds / step,
-        len(explanation.observed.launches),
-    )
-    if abs(share) > least_share_saved() and explanation.profile is not None:
-        few = "; run more launches to narrow the intervals" if count > 1 else ""
-        mean = f"mean of {plural(count, 'launch')}"
-        lines.append(f"{share:.0%} of the step is unattributed ({mean}){few}.")
-    elif not lines and explanation.profile is not None:
-        lines.append(
-            f"No bottleneck found: no known remedy saves more than {least_share_saved():.0%}."
-        )
     return lines
 
 
 def findings_table(explanation: Explanation) -> Table | None:
-    """The findings as a table; None if no step was instrumented."""
-    if explanation.profile is None:
+    """The findings as a table; None without any."""
+    if not explanation.findings:
         return None
     return Table(
         (
@@ -90,32 +194,26 @@ def findings_table(explanation: Explanation) -> Table | None:
     )
 
 
-def _describe_finding(finding: Diagnosis, step: float, number: int) -> Iterator[tuple[str, str]]:
+def _describe_finding(
+    finding: Diagnosis, step: float, number: int, again: str
+) -> Iterator[tuple[str, str]]:
     share, gain = finding.seconds / step, finding.saved_seconds / step
     costs = f"{format_seconds(finding.seconds)} per step, {share:.0%}"
+    if math.isfinite(finding.half_width):
+        low, high = (finding.seconds + s * finding.half_width for s in (-1.0, 1.0))
+        costs += f", [{format_seconds(max(0.0, low))}, {format_seconds(high)}]"
     yield f"{number}. ", f"{finding.verdict} ({costs})"
     yield "   why:  ", f"{finding.why}"
-    yield (
-        "   next: ",
-        f"{finding.remedy}: saves {format_seconds(finding.saved_seconds)} ({gain:.0%})",
-    )
+    saves = f"saves {format_seconds(finding.saved_seconds)} ({gain:.0%})"
+    saves += f" if {finding.assumes}" if finding.assumes else ""
+    yield "   next: ", f"{finding.remedy}: {saves}"
+    if finding.trial and again:
+        yield "   try:  ", f"{again} --try {finding.trial}"
 
 
 def phases_table(explanation: Explanation) -> Table | None:
     """Mean time by rank and phase, and how often each rank is last; None without a profile."""
     return None if explanation.profile is None else ranks_table(explanation.profile)
-
-
-def noted_waterfall(explanation: Explanation) -> Waterfall:
-    """The waterfall with each item's share of the step and its interval in the note."""
-    step = explanation.observed.step.mean
-    items = []
-    for item in explanation.waterfall.items:
-        share = f"{item.seconds / step:z.0%}"
-        if math.isfinite(item.half_width):
-            share += f" ± {item.half_width / step:.1%}"
-        items.append(replace(item, note=", ".join(filter(None, [share, item.note]))))
-    return Waterfall(tuple(items))
 
 
 def missing_lines(explanation: Explanation) -> list[str]:
@@ -129,12 +227,19 @@ def waterfall_json(explanation: Explanation | None) -> list[dict[str, Any]]:
     return [{"label": i.label, "seconds": i.seconds, "kind": str(i.kind)} for i in items]
 
 
+def finite(value: float) -> float | None:
+    """A number of JSON: None for NaN."""
+    return value if math.isfinite(value) else None
+
+
 def explanation_json(explanation: Explanation) -> dict[str, Any]:
     profile = explanation.profile
     more, width = explanation.instrumented_difference or (None, None)
     return {
         "processes": explanation.measured.first.world_size,
         "batch_per_rank": explanation.measured.first.batch_per_rank,
+        "verdict": verdict_of(explanation),
+        "healthy": explanation.healthy,
         "efficiency": explanation.efficiency,
         "measured_step_seconds": explanation.measured.step.mean,
         "observed_step_seconds": explanation.observed.step.mean,
@@ -153,14 +258,30 @@ def explanation_json(explanation: Explanation) -> dict[str, Any]:
                 waterfall_json(explanation), explanation.waterfall.items, strict=True
             )
         ],
+        "one_process": [
+            {"label": item.label, "seconds": item.seconds}
+            for item in (explanation.alone_waterfall.items if explanation.alone_waterfall else ())
+        ],
+        "levels": [
+            {
+                "label": level.label,
+                "seconds": level.seconds,
+                "added_seconds": level.added_seconds,
+                "half_width_seconds": finite(level.half_width),
+            }
+            for level in explanation.levels
+        ],
         "findings": [
             {
                 "cause": str(finding.cause),
                 "seconds": finding.seconds,
+                "half_width_seconds": finite(finding.half_width),
                 "saved_seconds": finding.saved_seconds,
                 "verdict": finding.verdict,
                 "why": finding.why,
                 "remedy": finding.remedy,
+                "assumes": finding.assumes,
+                "try": finding.trial,
             }
             for finding in explanation.findings
         ],

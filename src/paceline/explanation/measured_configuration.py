@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 from paceline.analysis.configurations import LaunchGroup, grouped, job_key
 from paceline.constants import number
+from paceline.explanation.launch_states import launch_states
 from paceline.step import Phase
+from paceline.step.state_profile import StateProfile
 from paceline.step.step_profile import RankProfile, StepProfile, mean_profile, profile_steps
 from paceline.store import Launch, Status
 
@@ -50,25 +52,28 @@ class MeasuredConfiguration:
         return mean_profile(self.profiles)
 
     @property
-    def input_seconds(self) -> float:
-        """Exposed input time of the typical rank; 0 if unknown."""
-        return 0.0 if self.profile is None else self.profile.usual.seconds(Phase.INPUT)
+    def delays(self) -> dict[int, float]:
+        """CPU contention by rank; of older launches, wall time without CPU time on full cores."""
+        if self.delay_seconds or self.profile is None or not self.short_of_cores:
+            return self.delay_seconds
+        return {
+            rank.rank: max(0.0, computing_seconds(rank) - self.cpu_seconds[rank.rank])
+            for rank in self.profile.ranks
+            if rank.rank in self.cpu_seconds
+        }
 
     @property
-    def host_seconds(self) -> float:
-        """Framework overhead of the typical rank in every step; 0 if unknown."""
-        return 0.0 if self.profile is None else self.profile.usual.seconds(Phase.OTHER)
+    def states(self) -> StateProfile | None:
+        """Activities and states of the only launch, or of the first one; None if unknown."""
+        return launch_states(self.launch, self.profile, self.delays, self.uneven_delay_seconds)
 
     @property
     def computing_seconds(self) -> float:
         """The mean step without input time and pauses, if known."""
-        pauses = 0.0 if self.profile is None else self.profile.pause_seconds
-        return self.group.step.mean - self.input_seconds - pauses
-
-    @property
-    def plain_delay_seconds(self) -> float | None:
-        """CPU contention of rank 0 in the launches of ``group``; None if unknown."""
-        return _mean_by_rank(self.group.launches, "delay_seconds").get(0)
+        if self.profile is None:
+            return self.group.step.mean
+        waited = self.profile.usual.seconds(Phase.INPUT) + self.profile.pause_seconds
+        return self.group.step.mean - waited
 
     @property
     def message_delay_seconds(self) -> float:
@@ -87,10 +92,28 @@ class MeasuredConfiguration:
         return len(self.cores) or int(self.launch.environment.get("cores") or 0)
 
     @property
-    def free_cores(self) -> float:
-        """Cores that other programs left free; 0 if unknown."""
-        others = float(self.launch.outcome.facts.get("other_busy_cores") or 0.0)
-        return max(0.0, self.available_cores - others)
+    def other_cores(self) -> float:
+        """Mean number of cores that other programs used; 0 if unknown."""
+        facts, step = self.launch.outcome.facts, self.group.step.mean
+        use = [one for one in facts.get("core_use") or () if one]
+        if use and self.launch.nodes == 1 and len(use) == self.processes and step > 0:
+            ours = math.fsum(
+                one["worker_seconds"] + math.fsum(kind[1] for kind in one["threads"].values())
+                for one in use
+            )
+            busy = max(float(one["busy_cores"]) for one in use)
+            if busy > 0:
+                return max(0.0, busy - ours / step)
+        return float(facts.get("other_busy_cores") or 0.0)
+
+    @property
+    def others_share(self) -> float:
+        """Share of the cores that other programs used; 1 if unknown."""
+        facts = self.launch.outcome.facts
+        known = facts.get("core_use") or facts.get("other_busy_cores") is not None
+        if not known or not self.available_cores:
+            return 1.0
+        return min(1.0, self.other_cores / self.available_cores)
 
     @property
     def crowding(self) -> float:

@@ -23,7 +23,7 @@ def missing_measurements(
     if own.processes > launch.nodes and no_sync is None and measured and alone is not None:
         again = _measured_again(launch, f"1x{own.processes}", "--no-sync")
         found.append(f"contention without communication: {again}")
-    if inside is None and not own.parts:
+    if inside is None and launch.outcome.facts.get("states") is None and not own.parts:
         counts = f"1x1,{launch.nodes}x{own.processes // launch.nodes}"
         how = "use paceline run, or import a trace"
         if measured:

@@ -5,11 +5,11 @@ from typing import Any, ClassVar
 
 from paceline.explanation import explanation_tables as tables
 from paceline.explanation.explain_step import Explanation
+from paceline.explanation.tried_remedy import TriedRemedy
 from paceline.explanation.utilisation import Utilisation
 from paceline.explanation.utilisation_tables import utilisation_parts
 from paceline.render.result import Part, PublicResult
 from paceline.render.step_tables import difference_tables
-from paceline.render.terminal_waterfall import WaterfallChart
 from paceline.step.difference import StepDifference
 
 
@@ -22,18 +22,20 @@ class StudyExplanation(PublicResult, Explanation):
     against: str = ""
     difference: StepDifference | None = None
     utilisation: Utilisation | None = None
+    tried: tuple[TriedRemedy, ...] = ()
 
     def summary(self) -> str:
-        """The configuration and its efficiency."""
-        return tables.explanation_title(self)
+        """The configuration and the verdict."""
+        return f"{tables.explanation_title(self)}: {tables.verdict_of(self)}"
 
     def parts(self) -> list[Part]:
-        """Waterfall, findings, phases by rank, missing measurements, MFU and difference."""
-        title, kind = tables.explanation_title(self), tables.step_kind(self)
+        """Verdict, parts, findings, phases by rank, missing measurements, MFU and difference."""
         phases = tables.phases_table(self)
-        parts: list[Part] = [WaterfallChart(tables.noted_waterfall(self), title, kind)]
+        parts: list[Part] = [tables.explanation_title(self), tables.verdict_of(self), ""]
+        parts += [tables.parts_table(self), *tables.level_lines(self)]
         parts += [*tables.instrumented_lines(self), *tables.finding_lines(self)]
         parts += [*([phases] if phases else []), *tables.missing_lines(self)]
+        parts += [one.describe() for one in self.tried]
         if self.utilisation is not None:
             parts += utilisation_parts(self.utilisation)
         if self.difference is not None:
@@ -45,6 +47,17 @@ class StudyExplanation(PublicResult, Explanation):
         document = {"study": self.study, **tables.explanation_json(self)}
         if self.difference is not None:
             document["difference"] = asdict(self.difference)
+        if self.tried:
+            document["tried"] = [
+                {
+                    "try": one.remedy,
+                    "predicted_seconds": one.predicted_seconds,
+                    "measured_seconds": one.measured_seconds,
+                    "half_width_seconds": tables.finite(one.half_width),
+                    "step_seconds": one.step_seconds,
+                }
+                for one in self.tried
+            ]
         if self.utilisation is not None:
             document["utilisation"] = asdict(self.utilisation)
         return document

@@ -154,6 +154,7 @@ def run(
     layers: bool = False,
     warmup_steps: int = 3,
     repeat: int = 1,
+    trials: Sequence[str] = (),
     timeout_seconds: float | None = None,
     study: str | None = None,
     keep_secrets: bool = False,
@@ -165,10 +166,13 @@ def run(
 
     ``command`` is a list of arguments or a shell line, with variables first
     (``OMP_NUM_THREADS=1 torchrun ...``); or the command of a ``recipe`` with ``values`` of its
-    placeholders. ``repeat`` launches it several times, until one fails. Output is copied to
-    ``stdout`` and ``stderr`` if given. A failure is recorded, not raised. The recorded command has
-    no passwords, tokens and keys, unless ``keep_secrets``.
+    placeholders. ``repeat`` launches it several times, until one fails. ``trials`` are remedies to
+    apply to the script, such as ``bucket_cap_mb=1``. Output is copied to ``stdout`` and ``stderr``
+    if given. A failure is recorded, not raised. The recorded command has no passwords, tokens and
+    keys, unless ``keep_secrets``.
     """
+    from paceline.measurement.recording.trials import parse_trials
+
     variables, arguments, reader = _command(command, recipe, values or {})
     request = RunRequest(
         command=arguments,
@@ -180,6 +184,7 @@ def run(
         timeout_seconds=timeout_seconds,
         variables=variables,
         keep_secrets=keep_secrets,
+        trials=parse_trials(trials),
     )
     launches: list[Launch] = []
     with Store(_path(store)) as opened:

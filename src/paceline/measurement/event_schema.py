@@ -38,7 +38,14 @@ _STEP = with_fields(
         "fetches": is_count,
         "samples": is_count,
     },
-    {"delay_seconds": is_amount, "collection_seconds": is_amount},
+    {
+        "begun": is_number,
+        "elements": is_amount,
+        "delay_seconds": is_amount,
+        "collection_seconds": is_amount,
+        "marks": list_of(row_of(is_number, is_amount, is_amount)),
+        "stacks": list_of(row_of(is_number, is_count, is_text)),
+    },
 )
 
 _BUCKET = with_fields({"bytes": is_amount, "start_seconds": is_amount, "end_seconds": is_amount})
@@ -94,5 +101,13 @@ _ANYWHERE: dict[str, Check] = {
     "loader_workers": is_count,
     "thread_cores": list_of(is_count),
     "message_delay_seconds": is_amount,
+    "compute_threads": is_count,
+    "elapsed_seconds": is_amount,
+    "busy_seconds": is_amount,
+    "worker_seconds": is_amount,
+    "threads": object_of(row_of(is_amount, is_amount, is_amount)),
+    "buckets": list_of(row_of(is_amount, list_of(is_amount))),
+    "ddp": is_object,
+    "marks": list_of(list_of(row_of(is_text, is_amount, is_amount, is_amount))),
 }
 """Fields with the same meaning in every kind of event."""

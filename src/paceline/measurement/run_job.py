@@ -34,6 +34,7 @@ from paceline.measurement.failures import failure_reason, memory_kills, with_mem
 from paceline.measurement.job import Job
 from paceline.measurement.resources.resource_usage import sampled, used_by_phase
 from paceline.measurement.warmup_detection import with_found_warmup
+from paceline.measurement.worker_states import core_use, worker_states
 from paceline.store import Launch, Outcome, Status, Store
 from paceline.store.database import now
 from paceline.store.launch import new_launch_id
@@ -240,6 +241,9 @@ def outcome_of(job: Job, directory: Path, exited: LaunchExit) -> Outcome:
         facts["parts"] = parts
     if profile is not None:
         facts["profile"] = profile.to_json()
+    states = worker_states(job, ranks)
+    if states is not None:
+        facts["states"], facts["core_use"] = states.to_json(), core_use(ranks)
     if used := used_by_phase(directory, ranks):
         facts["resources"] = used
     if epochs := epoch_results(ranks):

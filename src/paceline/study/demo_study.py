@@ -10,16 +10,15 @@ from paceline.analysis.launch_tables import warnings_of
 from paceline.calibration.comparison_tables import comparison_table
 from paceline.calibration.profile_tables import describe_profile
 from paceline.errors import PacelineError
-from paceline.explanation.explanation_tables import instrumented_lines, step_kind
+from paceline.explanation.explanation_tables import level_lines, parts_table, verdict_of
 from paceline.measurement.environment import load_average, machine_fingerprint
 from paceline.measurement.probe.machine_probe import current_profile, probe_machine
 from paceline.render.result import Part, PublicResult
-from paceline.render.terminal_waterfall import WaterfallChart
 from paceline.report.study_analysis import StudyAnalysis
 from paceline.report.study_json import study_json
 from paceline.study.study import Study
 from paceline.study.study_settings import StudySettings
-from paceline.units import format_bytes, format_seconds, plural
+from paceline.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
     from paceline.measurement.study_runner import Design
@@ -28,7 +27,7 @@ PROCESSES = 2
 
 
 class Demonstration(Study):
-    """Plain launches on one and two processes, co-located ones, and instrumented ones.
+    """Plain launches on one and two processes, co-located ones, and one that times messages.
 
     ``out`` is the directory of the store.
     """
@@ -54,8 +53,8 @@ class Demonstration(Study):
 class DemonstrationSettings(StudySettings):
     """Settings with these five kinds of jobs.
 
-    There are twice as many synchronised instrumented launches as plain ones, since their intervals
-    decide which causes are shown. One launch times layers.
+    There are twice as many synchronised launches, since their intervals decide which causes are
+    shown. One launch times layers, one messages.
     """
 
     def design(self, run_here: bool = True) -> "Design":
@@ -71,10 +70,8 @@ class DemonstrationSettings(StudySettings):
             replace(alone, instrument="layers"),
             replace(together, instrument="phases"),
         ]
-        counts = [self.launches] * 3 + [1] + [self.launches] * 2
-        design = Design.randomised([*kinds, kinds[-1]], counts, self.seed)
-        order = tuple(min(index, len(kinds) - 1) for index in design.order)
-        return replace(design, jobs=tuple(kinds), order=order)
+        counts = [self.launches, self.launches, 2 * self.launches, 1, 1]
+        return Design.randomised(kinds, counts, self.seed)
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,8 +102,6 @@ class DemoResult(PublicResult):
                 "too few launches finished for a comparison",
                 "run 'paceline study show' for the reasons",
             )
-        subject = f"Step time breakdown of {plural(PROCESSES, 'process')}"
-        waterfall = WaterfallChart(explanation.waterfall, subject, step_kind(explanation))
         prediction = found.here[0].prediction
         size, gain = calibration.best_bucket(profile, PROCESSES, prediction)
         share = gain / prediction.step_seconds
@@ -117,8 +112,9 @@ class DemoResult(PublicResult):
                 f"all-reduce ({share:.1%} of the step)."
             )
         table = comparison_table(alone, [*found.here, *found.elsewhere])
-        lines = [*instrumented_lines(explanation), bucket, f"Report: {self.report}"]
-        return ["", table, "", waterfall, *lines]
+        verdict = f"Verdict: {verdict_of(explanation)}"
+        lines = [*level_lines(explanation), verdict, bucket, f"Report: {self.report}"]
+        return ["", table, "", parts_table(explanation), *lines]
 
     def to_dict(self) -> dict[str, Any]:
         """The facts of the report, and its path."""

@@ -16,6 +16,7 @@ Examples:
   paceline explain resnet44-1115-214119 --processes 2 --json
   paceline explain resnet44-1115-214119 --against resnet44-1115-2140
   paceline explain resnet44-1115-214119 --against predicted
+  paceline explain train --try threads=1
   paceline explain resnet44-1115-214119 --mfu --device v100_sxm2_16gb
 """
 
@@ -35,6 +36,20 @@ Examples:
     metavar="STUDY|LAUNCH|predicted",
     help="Compare the step task by task with another study, a launch, or the prediction.",
 )
+@click.option(
+    "--try",
+    "trials",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Repeat the command of 'run' without and with a remedy, such as threads=1; repeatable.",
+)
+@click.option(
+    "--pairs",
+    type=IntegerRange(min=1),
+    default=3,
+    show_default=True,
+    help="Pairs of launches for --try.",
+)
 @click.option("--mfu", is_flag=True, help="Also break down model FLOPs utilisation (MFU).")
 @click.option(
     "--device",
@@ -48,6 +63,8 @@ def command(
     processes: int | None,
     framework: str | None,
     against: str | None,
+    trials: tuple[str, ...],
+    pairs: int,
     mfu: bool,
     device: str | None,
     store_path: Path | None,
@@ -66,6 +83,8 @@ def command(
         processes=processes,
         framework=framework,
         against=against,
+        trials=trials,
+        pairs=pairs,
         mfu=mfu,
         device=device,
         store=store_path,

@@ -22,6 +22,7 @@ Examples:
   paceline run -- torchrun --nproc_per_node 2 train.py
   paceline run --repeat 5 -- python train.py
   paceline run --layers -- python train.py
+  paceline run --try bucket_cap_mb=1 -- torchrun --nproc_per_node 2 train.py
   paceline run --recipe pydtnn --set ranks=2 --set batch=32 --set model=alexnet_cifar10 ...
 """
 
@@ -67,6 +68,14 @@ Examples:
     show_default=True,
     help="Number of launches; intervals are computed over launches.",
 )
+@click.option(
+    "--try",
+    "trials",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Apply a remedy to a PyTorch script: threads, num_workers, bucket_cap_mb, no_sync, "
+    "find_unused_parameters, gradient_as_bucket_view, static_graph; repeatable.",
+)
 @click.option("--timeout", metavar="DURATION", help="Time limit of the command, such as 2h.")
 @click.option(
     "--study",
@@ -93,6 +102,7 @@ def command(
     with_layers: bool,
     warmup_steps: int,
     repeat: int,
+    trials: tuple[str, ...],
     timeout: str | None,
     study: str | None,
     keep_secrets: bool,
@@ -125,6 +135,7 @@ def command(
         layers=with_layers,
         warmup_steps=warmup_steps,
         repeat=repeat,
+        trials=trials,
         timeout_seconds=timeout_seconds(timeout),
         study=study,
         keep_secrets=keep_secrets,

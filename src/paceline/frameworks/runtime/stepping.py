@@ -4,7 +4,6 @@ Standard library only. A worker subclasses `Training` with its framework and cal
 """
 
 import json
-import math
 import os
 import platform
 import signal
@@ -14,8 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from channel import Events, die_with_parent
-from core_waits import message_delays, run_delay, thread_cores
 from epochs import Epochs, train_by_epochs
+from thread_states import MESSAGES, CoreUse, ThreadClock, thread_cores
 
 PROTOCOL_VERSION = 1
 DIFFERENCE_ROUNDS = 8
@@ -33,6 +32,8 @@ class Training:
 
     parameters: int
     epochs: "Epochs | None" = None
+    mark: Callable[[str], None] = staticmethod(lambda phase: None)
+    """Called by `step` with ``input``, ``forward``, ``backward`` or ``update`` when it begins."""
 
     def step(self, index: int) -> Any:
         """Run one optimiser step; return a handle of its loss."""
@@ -127,8 +128,9 @@ def require_plain_sgd(job: Mapping[str, Any]) -> None:
 
 def train(training: Training, job: Mapping[str, Any], rank: int, events: Events) -> None:
     """Run the warm-up and counted steps, or epochs; then write their times."""
-    wall, cpu, delays, handles = [], [], [], []
-    step, wait = training.step, training.wait
+    wall, cpu, handles = [], [], []
+    step, wait, clock = training.step, training.wait, Marks()
+    training.mark = clock.mark
     keep_freed_memory()
     training.barrier()  # ranks build their networks at different speeds
     flops = training.forward_flops() if job.get("count_flops") else None
@@ -136,20 +138,24 @@ def train(training: Training, job: Mapping[str, Any], rank: int, events: Events)
 
     def timed_steps(indices: range) -> None:
         for index in indices:
-            delay, cpu_start, start = run_delay(), time.process_time(), time.perf_counter()
+            cpu_start, start = time.process_time(), time.perf_counter()
+            clock.begin(start)
             handle = step(index)
             wait(handle)
-            wall.append(time.perf_counter() - start)
+            end = time.perf_counter()
+            clock.end(end)
+            wall.append(end - start)
             cpu.append(time.process_time() - cpu_start)
-            delays.append(run_delay() - delay)
             handles.append(handle)
 
-    before = message_delays()
+    use = CoreUse()
     if job.get("epochs"):
         train_by_epochs(training, job, rank, events, timed_steps)
     else:
         timed_steps(range(job["warmup_steps"] + job["steps"]))
-    carried = [own - before.get(thread, 0.0) for thread, own in message_delays().items()]
+    used = use.since_last()
+    carried = used.get("threads", {}).get(MESSAGES)
+    delays = clock.delays()
     events.write(
         "steps",
         rank=rank,
@@ -157,14 +163,60 @@ def train(training: Training, job: Mapping[str, Any], rank: int, events: Events)
         wall_seconds=wall,
         cpu_seconds=cpu,
         thread_cores=thread_cores(),
-        delay_seconds=[] if math.isnan(math.fsum(delays)) else delays,
-        **({"message_delay_seconds": max(carried) / len(wall)} if carried and wall else {}),
+        delay_seconds=delays,
+        **({"message_delay_seconds": carried[2] / len(wall)} if carried and wall else {}),
+        **used,
+        compute_threads=int(job.get("threads") or 0),
+        marks=clock.steps,
+        begun=clock.begun,
         # Read after all steps: reading a loss would make a GPU wait within each.
         losses=[training.loss_value(handle) for handle in handles],
     )
     training.report(events)
     if job["instrument"] == "difference":
         events.write("parts", rank=rank, parts=time_parts(training, DIFFERENCE_ROUNDS))
+
+
+class Marks:
+    """Times of the training thread within each step: where a phase begins, and in which state.
+
+    ``steps`` has for each step rows of a phase that begins, its moment, seconds on a core and
+    seconds runnable, all since the step began; the last row is the end. Empty if the system does
+    not count them.
+    """
+
+    def __init__(self) -> None:
+        self.clock = ThreadClock()
+        self.steps: list[list[list]] = []
+        self.begun: list[float] = []
+        self.first = (0.0, 0.0, 0.0)
+        self.rows: list[list] = []
+
+    def begin(self, moment: float) -> None:
+        times = self.clock.read()
+        self.begun.append(moment)
+        self.rows = []
+        if times is not None:
+            self.first = (moment, *times)
+            self.rows = [["step", 0.0, 0.0, 0.0]]
+
+    def mark(self, phase: str) -> None:
+        """A phase of the step begins."""
+        self._add(phase, time.perf_counter())
+
+    def end(self, moment: float) -> None:
+        self._add("end", moment)
+        self.steps.append(self.rows)
+
+    def delays(self) -> "list[float]":
+        """Seconds of each step that the thread was runnable without a core; empty if unknown."""
+        return [rows[-1][3] for rows in self.steps] if all(self.steps) else []
+
+    def _add(self, phase: str, moment: float) -> None:
+        times = self.clock.read() if self.rows else None
+        if times is not None:
+            begun, running, waited = self.first
+            self.rows.append([phase, moment - begun, times[0] - running, times[1] - waited])
 
 
 def keep_freed_memory() -> None:

@@ -145,10 +145,14 @@ class TorchTraining(Training):
 
     def step(self, index: int) -> torch.Tensor:
         """Run one optimiser step; return the loss, detached and still on the device."""
+        self.mark("input")
         inputs, targets = self.fetch(index)
+        self.mark("forward")
         self.optimiser.zero_grad()
         loss = self.loss(inputs, targets)
+        self.mark("backward")
         loss.backward()
+        self.mark("update")
         self.optimiser.step()
         return loss.detach()
 

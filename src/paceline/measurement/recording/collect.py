@@ -3,7 +3,7 @@
 import math
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from paceline.importers.traces.parsing.spans import (
 from paceline.measurement.events import Event, last_event, layer_timings, read_events
 from paceline.step import Phase, Step
 from paceline.step.breakdown import merge
+from paceline.step.critical_states import RankStep, profile_states
+from paceline.step.state_profile import COLLECTIVE, COMMUNICATE, HOST, StateProfile
 from paceline.step.step_profile import StepProfile, profile_steps
 from paceline.store import LayerTiming, RankSteps
 
@@ -25,6 +27,25 @@ EVALUATION_FACTOR = 1.5
 """A step with more than this multiple of the usual number of batches did not only train."""
 PROFILED_STEPS = 200
 """Maximum number of steps in the profile of a launch."""
+MOST_STATES = 1000
+"""Maximum number of steps, the last ones, whose activities and states are summarised."""
+NAMED_ACTIVITIES = ("wait", "checkpoint", "evaluation", "graph search")
+"""Segments that interrupt the phase around them."""
+
+
+@dataclass(frozen=True)
+class CoreUse:
+    """What used the cores while a process trained, in seconds per step.
+
+    ``threads`` has, by class of thread (main, messages, compute), their number, their time on a
+    core, and the longest time that one of them was runnable. ``busy_cores`` is the mean number of
+    busy cores of the machine.
+    """
+
+    threads: Mapping[str, tuple[float, float, float]]
+    worker_seconds: float
+    busy_cores: float
+    compute_threads: int
 
 
 @dataclass(frozen=True)
@@ -46,11 +67,20 @@ class WatchedProcess:
     cores: tuple[int, ...] = ()
     loader_workers: int = 0
     message_delay_seconds: float = 0.0
+    core_use: CoreUse | None = None
+    buckets: tuple[tuple[float, tuple[float, ...]], ...] = ()
+    ddp: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def usual_samples(self) -> int:
         """Median number of samples per step; 0 without a data loader."""
         return int(statistics.median_low([step["samples"] for step in self.steps] or [0]))
+
+    @property
+    def usual_elements(self) -> float:
+        """Mean number of elements of input per step; 0 without a data loader."""
+        counts = [step.get("elements", 0) for step in self.steps]
+        return statistics.fmean(counts) if counts else 0.0
 
 
 @dataclass(frozen=True)
@@ -113,6 +143,28 @@ class WatchedJob:
         """Means by rank and phase over steps after ``skip``, evenly selected if there are many."""
         indices = self._counted(skip)
         return profile_steps(map(self._step, indices[:: math.ceil(len(indices) / PROFILED_STEPS)]))
+
+    def collectives(self, skip: int) -> dict[str, list[float]]:
+        """By operation: its number per step and rank, mean bytes, and seconds that rank 0 waits."""
+        indices = self._counted(skip)
+        found: dict[str, list[float]] = {}
+        for index in indices:
+            step = self.ranks[0].steps[index]
+            for operation, size, start, end in outer_messages(step["messages"]):
+                own = found.setdefault(operation, [0.0, 0.0, 0.0])
+                own[:] = [own[0] + 1.0, own[1] + size, own[2] + max(0.0, end - start)]
+        steps = max(1, len(indices))
+        return {
+            name: [count / steps, size / count, seconds / steps]
+            for name, (count, size, seconds) in found.items()
+        }
+
+    def states(self, skip: int) -> StateProfile | None:
+        """Activities and states of the ranks over steps after ``skip``, consecutive ones."""
+        indices = self._counted(skip)[-MOST_STATES:]
+        return profile_states(
+            [{p.rank: rank_step(p.steps[index]) for p in self.ranks} for index in indices]
+        )
 
     def _counted(self, skip: int) -> tuple[int, ...]:
         return self.kept[skip:] or self.kept
@@ -182,6 +234,33 @@ def _process(hello: Event, events: list[Event]) -> WatchedProcess:
         cores=tuple(hello.get("cores", ())),
         loader_workers=max((e.get("loader_workers", 0) for e in events), default=0),
         message_delay_seconds=_mean_message_delay(events),
+        core_use=_core_use(events),
+        buckets=tuple(
+            (float(size), tuple(map(float, tensors)))
+            for size, tensors in next((e["buckets"] for e in events if "buckets" in e), ())
+        ),
+        ddp=next((e["ddp"] for e in events if "ddp" in e), {}),
+    )
+
+
+def _core_use(events: list[Event]) -> CoreUse | None:
+    """Means over the steps after the first write, which covers the start of training."""
+    known = [event for event in events if event["event"] == "watched" and "threads" in event]
+    later = known[1:] or known
+    steps = sum(len(event["steps"]) for event in later)
+    elapsed = math.fsum(event.get("elapsed_seconds", 0.0) for event in later)
+    if not steps or elapsed <= 0:
+        return None
+    sums: dict[str, list[float]] = {}
+    for event in later:
+        for kind, (count, running, waited) in event["threads"].items():
+            own = sums.setdefault(kind, [0.0, 0.0, 0.0])
+            own[:] = [max(own[0], count), own[1] + running, own[2] + waited]
+    return CoreUse(
+        {kind: (own[0], own[1] / steps, own[2] / steps) for kind, own in sums.items()},
+        math.fsum(event.get("worker_seconds", 0.0) for event in later) / steps,
+        math.fsum(event.get("busy_seconds", 0.0) for event in later) / elapsed,
+        max(int(event.get("compute_threads", 0)) for event in later),
     )
 
 
@@ -279,16 +358,29 @@ def step_spans(step: dict[str, Any]) -> list[Span]:
 
     The script does not compute while it waits for a message.
     """
-    messages = [
+    messages = _message_spans(step)
+    kept = _compute_spans(step, messages)
+    return [*kept, *host_gaps(kept, messages, 0.0, step["step_seconds"]), *messages]
+
+
+def _message_spans(step: dict[str, Any]) -> list[Span]:
+    return [
         Span(operation, Phase.COMMUNICATE, "network", start, max(start, end), f"bucket {n}", size)
         for n, (operation, size, start, end) in enumerate(outer_messages(step["messages"]))
     ]
+
+
+def _compute_spans(step: dict[str, Any], messages: Sequence[Span]) -> list[Span]:
+    """Phases without the segments that interrupt them; these are spans of the host."""
     compute: list[Span] = []
     reached: float | None = None
     segments = sorted(step["segments"], key=lambda segment: segment[1])
     waits = merge([(start, end) for name, start, end in segments if name == "wait"])
+    named = [Span(n, Phase.OTHER, "compute", a, b) for n, a, b in segments if n in NAMED_ACTIVITIES]
+    others = outermost(span for span in named if span.name != "wait")
+    holes = merge([*waits, *((span.start, span.end) for span in others)])
     for name, start, end in segments:
-        if name == "wait":
+        if name in NAMED_ACTIVITIES:
             continue
         if name == "backward":
             begin = 0.0 if reached is None else reached
@@ -302,6 +394,52 @@ def step_spans(step: dict[str, Any]) -> list[Span]:
     kept = [
         replace(span, start=start, end=end)
         for span in outermost(span for span in compute if span.seconds > 0)
+        for start, end in subtract(span.start, span.end, holes)
+    ]
+    kept += [
+        replace(span, start=start, end=end)
+        for span in others
         for start, end in subtract(span.start, span.end, waits)
     ]
-    return [*kept, *host_gaps(kept, messages, 0.0, step["step_seconds"]), *messages]
+    return sorted(kept, key=lambda span: span.start)
+
+
+def rank_step(step: dict[str, Any]) -> RankStep:
+    """A watched step as activities in order; the end of backward waits for buckets in flight."""
+    messages, seconds = _message_spans(step), step["step_seconds"]
+    kept = _compute_spans(step, messages)
+    tails = []
+    for name, start, end in step["segments"]:
+        sent = [m for m in messages if name == "backward" and start <= m.start <= end]
+        if sent:
+            tails.append((max(m.start for m in sent), end))
+    waits = [(start, end) for name, start, end in step["segments"] if name == "wait"]
+    blocking, ends = (
+        merge([(max(0.0, a), min(seconds, b)) for a, b in own if min(seconds, b) > max(0.0, a)])
+        for own in (waits, tails)
+    )
+    pieces = [(COLLECTIVE, start, end) for start, end in blocking]
+    pieces += [
+        (COMMUNICATE, a, b) for begin, stop in ends for a, b in subtract(begin, stop, blocking)
+    ]
+    waiting = merge([(start, end) for _, start, end in pieces])
+    pieces += [
+        (_activity(span), start, end)
+        for span in kept
+        for start, end in subtract(max(0.0, span.start), min(seconds, span.end), waiting)
+    ]
+    covered = merge([(start, end) for _, start, end in pieces])
+    pieces += [(HOST, start, end) for start, end in subtract(0.0, seconds, covered)]
+    return RankStep(
+        seconds,
+        sorted(pieces, key=lambda piece: piece[1]),
+        [(at, running, waited) for at, running, waited in step.get("marks", ())],
+        step.get("begun"),
+        merge([(m.start, m.end) for m in messages if m.size_bytes > 0]),
+        step.get("collection_seconds", 0.0),
+        [(at, bool(blocked), line) for at, blocked, line in step.get("stacks", ())],
+    )
+
+
+def _activity(span: Span) -> str:
+    return span.name if span.phase is Phase.OTHER else str(span.phase)

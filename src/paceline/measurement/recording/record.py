@@ -187,7 +187,7 @@ def _watch_module() -> ModuleType:
     loaded = sys.modules.get("paceline_watch")
     if loaded is not None:
         return loaded
-    _injected("paceline_watch_cores")
+    _injected("paceline_watch_stacks")
     return _injected("paceline_watch")
 
 

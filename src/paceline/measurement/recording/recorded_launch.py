@@ -1,7 +1,7 @@
 """Runs a user's command, watches it, and records it as a launch."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,6 +19,7 @@ from paceline.measurement.recording.command_runner import (
     watching_environment,
 )
 from paceline.measurement.recording.redaction import redacted
+from paceline.measurement.recording.trials import trial_variables
 from paceline.measurement.run_job import interrupted, launch_directory
 from paceline.store import Launch, Outcome, Status, Store
 from paceline.store.database import now
@@ -45,6 +46,7 @@ class RunRequest:
     timeout_seconds: float | None = None
     variables: Mapping[str, str] | None = None
     keep_secrets: bool = False
+    trials: Mapping[str, float] = field(default_factory=dict)
 
 
 def run_watched(
@@ -76,6 +78,7 @@ def _run_and_record(
     variables = {
         **watching_environment(directory, request.with_layers),
         **(request.variables or {}),
+        **trial_variables(request.trials),
     }
     finished, kills, others = launch, memory_kills(), OtherPrograms()
     try:
@@ -136,7 +139,7 @@ def launch_of_job(
     elif cut and not failure:
         failure = f"rank {cut} was killed before it could finish its record"
     first = job.ranks[0]
-    profile = job.profile(warmup)
+    profile, states = job.profile(warmup), job.states(warmup)
     outcome = Outcome(
         Status.FAILED if failure or not steps else Status.FINISHED,
         now(),
@@ -150,11 +153,17 @@ def launch_of_job(
             "memory": [process.memory for process in job.ranks],
             "cores": [list(process.cores) for process in job.ranks],
             "samples": [process.usual_samples for process in job.ranks],
+            "elements": [process.usual_elements for process in job.ranks],
             "loader_workers": [process.loader_workers for process in job.ranks],
             "message_delay_seconds": [process.message_delay_seconds for process in job.ranks],
             "collection_seconds": job.collection_seconds(warmup),
             "synchronised_backwards": job.synchronised_backwards,
             "profile": None if profile is None else profile.to_json(),
+            "states": None if states is None else states.to_json(),
+            "core_use": [p.core_use and asdict(p.core_use) for p in job.ranks],
+            "buckets": [list(bucket) for bucket in first.buckets],
+            "ddp": dict(first.ddp),
+            "collectives": job.collectives(warmup),
             "notes": notes,
         },
     )
@@ -185,10 +194,20 @@ def _begun(request: RunRequest) -> Launch:
         instrument="layers" if request.with_layers else "none",
         synchronised=True,
         warmup_steps=request.warmup_steps,
-        job={"command": command, "batch_told": given.batch_per_rank},
+        job=_job_of(request, command),
         environment=describe_environment(),
         outcome=Outcome(Status.RUNNING, ""),
     )
+
+
+def _job_of(request: RunRequest, command: list[str]) -> dict[str, Any]:
+    """The recorded command, and the remedies that are tried as a factor of the study."""
+    tried = ", ".join(f"{name}={value:g}" for name, value in request.trials.items())
+    return {
+        "command": command,
+        "batch_told": request.given.batch_per_rank,
+        **({"factors": {"try": tried}} if tried else {}),
+    }
 
 
 def _finished(

@@ -12,17 +12,31 @@ import atexit
 import gc
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import json
 import math
 import os
 import platform
 import sys
+import threading
 import time
 import traceback
 from typing import Any, Callable
 
-from paceline_watch_cores import delay_between, longest_delay, message_delays, run_delay
 
+def load_thread_states() -> Any:
+    """The module of the workers that reads states of threads; it has no importable package here."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    path = os.path.join(here, *[os.pardir] * 3, "frameworks", "runtime", "thread_states.py")
+    spec = importlib.util.spec_from_file_location("paceline_thread_states", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+thread_states = load_thread_states()
 FLUSH_SECONDS = 1.0
 LAST_WORDS_BYTES = 2000
 THREADS_END_SECONDS = 0.05
@@ -68,8 +82,9 @@ class Recorder:
     """Steps of this process: start, end and segments of each.
 
     A segment is (phase, start, end) in readings of `clock`; a message is [operation, bytes,
-    start, end], whose end is set on its arrival. With ``steps_by_hand`` the script marks the end
-    of steps itself (`paceline.record`).
+    start, end], whose end is set on its arrival. A mark is (moment, seconds on a core, seconds
+    runnable) of the training thread: between two marks, the rest of the time is blocked. With
+    ``steps_by_hand`` the script marks the end of steps itself (`paceline.record`).
     """
 
     def __init__(self, directory: str) -> None:
@@ -87,9 +102,13 @@ class Recorder:
         self.step_count = 0
         self.begun: float | None = None
         self.cpu_begun = 0.0
-        self.delay_begun: float | None = None
-        self.message_delays: dict[str, float] = {}
+        self.thread = 0
+        self.thread_clock: Any = None
+        self.core_use: Any = None
+        self.stacks: Any = None
         self.loader_workers = 0
+        self.worker_numbers: list[int] = []
+        self.job_facts: dict[str, Any] = {}
         self.in_engine = False
         self.buffer: list[tuple[Any, ...]] = []
         self.layers: Callable[[], list[dict[str, Any]]] | None = None
@@ -99,7 +118,8 @@ class Recorder:
     def _clear_step(self) -> None:
         self.segments: list[tuple[str, float, float]] = []
         self.messages: list[list[Any]] = []
-        self.fetches = self.samples = 0
+        self.marks: list[tuple[float, float, float]] = []
+        self.fetches = self.samples = self.elements = 0
         self.collecting: float | None = None
         self.collection_seconds = 0.0
 
@@ -107,6 +127,14 @@ class Recorder:
         if self.begun is None:
             self.begin(start)
         self.segments.append((phase, start, end))
+        self.mark(end)
+
+    def mark(self, moment: float) -> None:
+        """Read the times of the training thread; other threads have no marks."""
+        if self.thread_clock is not None and threading.get_ident() == self.thread:
+            times = self.thread_clock.read()
+            if times is not None:
+                self.marks.append((moment, *times))
 
     def message(self, operation: str, size: float, start: float) -> list[Any]:
         """Record a sent message; the caller sets the last element on its arrival."""
@@ -116,11 +144,12 @@ class Recorder:
         self.messages.append(record)
         return record
 
-    def fetched(self, start: float, end: float, samples: int) -> None:
+    def fetched(self, start: float, end: float, samples: int, elements: int = 0) -> None:
         """Record a batch from a data loader."""
         self.segment("input", start, end)
         self.fetches += 1
         self.samples += samples
+        self.elements += elements
 
     def collection(self, stage: str, _: Any) -> None:
         """Record the begin or the end of a garbage collection."""
@@ -133,7 +162,21 @@ class Recorder:
 
     def begin(self, moment: float) -> None:
         self.begun = moment
-        self.cpu_begun, self.delay_begun = time.process_time(), run_delay()
+        self.cpu_begun = time.process_time()
+        self.watch_thread()
+        self.mark(moment)
+
+    def watch_thread(self) -> None:
+        """Read the times of the thread that begins a step from now on."""
+        if self.thread == threading.get_ident():
+            return
+        if self.thread_clock is not None:
+            self.thread_clock.close()
+        if self.stacks is not None:
+            self.stacks.stop()
+        self.thread, self.thread_clock = threading.get_ident(), thread_states.ThreadClock()
+        self.stacks = start_sampler()
+        self.core_use = thread_states.CoreUse(getattr(self.stacks, "native_id", None))
 
     def end_step(self, moment: float, loss: Any = None) -> None:
         """End the step at ``moment`` and begin the next one.
@@ -142,24 +185,29 @@ class Recorder:
         """
         loss = getattr(loss, "detach", lambda: loss)()
         begun = moment if self.begun is None else self.begun
-        cpu, delay = time.process_time(), run_delay()
+        cpu = time.process_time()
+        self.mark(moment)
+        last = self.marks[-1:]
         self.buffer.append(
             (
                 begun,
                 moment,
                 cpu - self.cpu_begun,
-                delay_between(self.delay_begun, delay),
+                self.marks,
                 self.collection_seconds,
                 self.segments,
                 self.messages,
                 self.fetches,
                 self.samples,
+                self.elements,
                 loss,
+                [] if self.stacks is None else self.stacks.take(),
             )
         )
         self.step_count += 1
-        self.begun, self.cpu_begun, self.delay_begun = moment, cpu, delay
+        self.begun, self.cpu_begun = moment, cpu
         self._clear_step()
+        self.marks += last
         if moment - self.flushed > FLUSH_SECONDS:
             self.flush()
 
@@ -177,10 +225,12 @@ class Recorder:
 
     def since_last(self) -> dict[str, Any]:
         """Facts about all steps since the last write."""
-        before, self.message_delays = self.message_delays, message_delays()
-        delay = longest_delay(before, self.message_delays)
-        facts: dict[str, Any] = {"loader_workers": self.loader_workers}
-        return facts if delay is None else {**facts, "message_delay_seconds": delay}
+        facts: dict[str, Any] = {"loader_workers": self.loader_workers, **self.job_facts}
+        facts["compute_threads"] = thread_states.compute_threads()
+        if self.core_use is not None:
+            facts.update(self.core_use.since_last(self.worker_numbers))
+        delay = (facts.get("threads") or {}).get(thread_states.MESSAGES)
+        return facts if delay is None else {**facts, "message_delay_seconds": delay[2]}
 
     def hello(self) -> None:
         """Write the identity of this process, once."""
@@ -213,6 +263,8 @@ class Recorder:
         if self.closed or os.getpid() != self.pid:  # a forked child inherits the atexit handler
             return
         self.closed = True
+        if self.stacks is not None:
+            self.stacks.stop()
         self.flush(everything=True)
         if self.step_count:
             rank, _ = rank_and_world()
@@ -232,11 +284,21 @@ class Recorder:
 
 def step_as_json(step: tuple[Any, ...]) -> dict[str, Any]:
     """One step as JSON values, with times in seconds from its beginning."""
-    begun, end, cpu, delay, collection, segments, messages, fetches, samples, loss = step
+    begun, end, cpu, marks, collection, segments, messages, fetches, *rest = step
+    samples, elements, loss, stacks = rest
+    states = {}
+    if len(marks) > 1:
+        _, running, waited = marks[0]
+        states = {
+            "delay_seconds": max(0.0, marks[-1][2] - waited),
+            "marks": [[at - begun, ran - running, late - waited] for at, ran, late in marks],
+        }
     return {
+        "begun": begun,
         "step_seconds": end - begun,
         "cpu_seconds": cpu,
-        **({} if delay is None else {"delay_seconds": delay}),
+        **states,
+        "stacks": [[at - begun, int(blocked), line] for at, blocked, line in stacks],
         "collection_seconds": collection,
         "segments": [[phase, start - begun, stop - begun] for phase, start, stop in segments],
         "messages": [
@@ -245,8 +307,21 @@ def step_as_json(step: tuple[Any, ...]) -> dict[str, Any]:
         ],
         "fetches": fetches,
         "samples": samples,
+        "elements": elements,
         "loss": as_number(loss),
     }
+
+
+def start_sampler() -> Any:
+    """A running sampler of this thread's stack; None if it cannot start."""
+    try:
+        from paceline_watch_stacks import StackSampler
+
+        sampler = StackSampler()
+        sampler.start()
+    except (ImportError, AttributeError, RuntimeError):
+        return None
+    return sampler
 
 
 def as_number(loss: Any) -> float | None:
@@ -342,11 +417,25 @@ class PatchAfterImport(importlib.abc.MetaPathFinder):
         return spec
 
 
+def in_turn(
+    first: Callable[[Any], None], second: Callable[[Any], None] | None
+) -> Callable[[Any], None]:
+    """One function that calls both."""
+
+    def patch(module: Any) -> None:
+        first(module)
+        if second is not None:
+            second(module)
+
+    return patch
+
+
 def start(directory: str, with_layers: bool) -> Recorder:
     """Watch this process and write its steps to a file in ``directory``."""
     import paceline_watch_engines
     import paceline_watch_layers
     import paceline_watch_torch
+    import paceline_watch_trials
 
     global active
     active = recorder = Recorder(directory)
@@ -354,6 +443,8 @@ def start(directory: str, with_layers: bool) -> Recorder:
     patches.update(paceline_watch_engines.patches(recorder))
     if with_layers:
         patches.update(paceline_watch_layers.patches(recorder))
+    for module, change in paceline_watch_trials.patches().items():
+        patches[module] = in_turn(change, patches.get(module))
     sys.meta_path.insert(0, PatchAfterImport(patches))
     atexit.register(recorder.close)
     gc.callbacks.append(recorder.collection)

@@ -7,6 +7,7 @@ their module; a module that does not have the expected functions is left unchang
 from __future__ import annotations
 
 import functools
+import math
 import sys
 import threading
 from typing import Any, Callable
@@ -16,6 +17,8 @@ from paceline_watch import Recorder, clock
 COLLECTIVES = (
     *("all_gather", "all_gather_into_tensor", "all_gather_single", "all_reduce"),
     *("all_to_all_single", "broadcast", "reduce", "reduce_scatter_single", "reduce_scatter_tensor"),
+    *("all_gather_object", "all_to_all", "barrier", "broadcast_object_list", "gather", "scatter"),
+    *("gather_object", "monitored_barrier", "reduce_scatter"),
 )
 """Names in all versions of PyTorch. One may call another: the inner call is no separate message."""
 
@@ -26,6 +29,8 @@ def patches(recorder: Recorder) -> dict[str, Callable[[Any], None]]:
         "torch.optim.optimizer": lambda module: watch_optimisers(module, recorder),
         "torch.autograd": lambda module: watch_backward(module, recorder),
         "torch.utils.data.dataloader": lambda module: watch_loaders(module, recorder),
+        "torch.serialization": lambda module: watch_saving(module, recorder),
+        "torch.nn.modules.module": lambda module: watch_evaluation(module, recorder),
         "torch.distributed.distributed_c10d": lambda module: watch_collectives(module, recorder),
         "torch.nn.parallel.distributed": lambda module: watch_ddp(module, recorder),
     }
@@ -44,6 +49,7 @@ def watch_optimisers(module: Any, recorder: Recorder) -> None:
         is_outermost = state["depth"] == 0
         if is_outermost:
             state["started"] = clock()
+            recorder.mark(state["started"])
             if state["main"] is None:
                 state["main"] = id(optimiser)
         state["depth"] += 1
@@ -88,12 +94,53 @@ def watch_backward(module: Any, recorder: Recorder) -> None:
     @functools.wraps(original)
     def backward(*args: Any, **kwargs: Any) -> Any:
         start = clock()
+        recorder.mark(start)
         try:
             return original(*args, **kwargs)
         finally:
             recorder.segment("backward", start, clock())
 
     module.backward = backward
+
+
+def watch_saving(module: Any, recorder: Recorder) -> None:
+    """Record checkpoints that the training thread writes itself."""
+    original = module.save
+
+    @functools.wraps(original)
+    def save(*args: Any, **kwargs: Any) -> Any:
+        start = clock()
+        recorder.mark(start)
+        try:
+            return original(*args, **kwargs)
+        finally:
+            if recorder.begun is not None:
+                recorder.segment("checkpoint", start, clock())
+
+    module.save = save
+
+
+def watch_evaluation(module: Any, recorder: Recorder) -> None:
+    """Record the time from ``model.eval()`` to ``model.train()``."""
+    original = module.Module.train
+    state: dict[str, Any] = {"depth": 0, "begun": None}
+
+    @functools.wraps(original)
+    def train(self: Any, mode: bool = True) -> Any:
+        if state["depth"] == 0 and recorder.begun is not None:
+            if not mode and state["begun"] is None:
+                state["begun"] = clock()
+                recorder.mark(state["begun"])
+            elif mode and state["begun"] is not None:
+                start, state["begun"] = state["begun"], None
+                recorder.segment("evaluation", max(start, recorder.begun), clock())
+        state["depth"] += 1
+        try:
+            return original(self, mode)
+        finally:
+            state["depth"] -= 1
+
+    module.Module.train = train
 
 
 def watch_loaders(module: Any, recorder: Recorder) -> None:
@@ -104,27 +151,31 @@ def watch_loaders(module: Any, recorder: Recorder) -> None:
     @functools.wraps(original)
     def fetch(self: Any) -> Any:
         start = clock()
+        recorder.mark(start)
         batch = original(self)
-        recorder.fetched(start, clock(), samples_in(batch))
-        recorder.loader_workers = max(recorder.loader_workers, getattr(self, "_num_workers", 0))
+        recorder.fetched(start, clock(), *size_of(batch))
+        workers = getattr(self, "_workers", None)
+        if workers:
+            recorder.loader_workers = max(recorder.loader_workers, len(workers))
+            recorder.worker_numbers = [worker.pid for worker in workers]
         return batch
 
     iterator.__next__ = fetch
 
 
-def samples_in(batch: Any) -> int:
-    """First dimension of the first tensor of a batch; 0 if unknown."""
+def size_of(batch: Any) -> tuple[int, int]:
+    """First dimension and elements of the first tensor of a batch; zeros if unknown."""
     for _ in range(4):
         shape = getattr(batch, "shape", None)
         if shape is not None:
-            return int(shape[0]) if len(shape) else 0
+            return (int(shape[0]) if len(shape) else 0), math.prod(shape)
         if isinstance(batch, dict):
             batch = next(iter(batch.values()), None)
         elif isinstance(batch, (list, tuple)) and batch:
             batch = batch[0]
         else:
-            return 0
-    return 0
+            break
+    return 0, 0
 
 
 def watch_collectives(module: Any, recorder: Recorder) -> None:
@@ -147,6 +198,7 @@ def timed_collective(name: str, original: Any, recorder: Recorder, calling: Any)
         if getattr(calling, "now", False):
             return original(*args, **kwargs)
         start, calling.now = clock(), True
+        recorder.mark(start)
         try:
             work = original(*args, **kwargs)
         finally:
@@ -207,6 +259,7 @@ def watch_ddp(module: Any, recorder: Recorder) -> None:
         try:
             register(self, timer, timed_bucket)
             self.__dict__["_paceline_timer"] = timer
+            recorder.job_facts["ddp"] = settings_of(self)
         except Exception as error:
             print(f"paceline: DDP's buckets are not timed: {error!r}", file=sys.stderr)
         return self.__dict__["_paceline_timer"]
@@ -219,6 +272,7 @@ def watch_ddp(module: Any, recorder: Recorder) -> None:
 
     ddp.register_comm_hook, ddp.forward = register_comm_hook, watched_forward
     watch_buffers(ddp, recorder)
+    watch_graph_search(ddp, recorder)
     # A built-in (C++) hook and a Python hook exclude each other: such buckets are not timed.
     if register_builtin is not None:
 
@@ -227,6 +281,16 @@ def watch_ddp(module: Any, recorder: Recorder) -> None:
             return register_builtin(self, kind)
 
         ddp._register_builtin_comm_hook = functools.wraps(register_builtin)(leave_alone)
+
+
+def settings_of(model: Any) -> dict[str, Any]:
+    """Settings of a DDP model that affect its speed."""
+    return {
+        "find_unused_parameters": bool(getattr(model, "find_unused_parameters", False)),
+        "gradient_as_bucket_view": bool(getattr(model, "gradient_as_bucket_view", False)),
+        "bucket_bytes": int(getattr(model, "bucket_bytes_cap", 0)),
+        "tensors": sum(1 for own in model.parameters() if own.requires_grad),
+    }
 
 
 def watch_buffers(ddp: Any, recorder: Recorder) -> None:
@@ -238,6 +302,7 @@ def watch_buffers(ddp: Any, recorder: Recorder) -> None:
     @functools.wraps(original)
     def sync_buffers(self: Any) -> Any:
         start = clock()
+        recorder.mark(start)
         result = original(self)
         size = sum(buffer.numel() * buffer.element_size() for buffer in self.modules_buffers)
         message = recorder.message("buffers", float(size), start)
@@ -246,6 +311,25 @@ def watch_buffers(ddp: Any, recorder: Recorder) -> None:
         return result
 
     ddp._sync_buffers = sync_buffers
+
+
+def watch_graph_search(ddp: Any, recorder: Recorder) -> None:
+    """Record the search of the graph after forward, which ``find_unused_parameters`` needs."""
+    original = getattr(ddp, "_post_forward", None)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def post_forward(self: Any, output: Any) -> Any:
+        if not getattr(self, "find_unused_parameters", False):
+            return original(self, output)
+        start = clock()
+        recorder.mark(start)
+        result = original(self, output)
+        recorder.segment("graph search", start, clock())
+        return result
+
+    ddp._post_forward = post_forward
 
 
 class BucketTimer:
@@ -259,6 +343,16 @@ class BucketTimer:
         self.inner: Any = None
         self.inner_state: Any = None
 
+    def describe(self, bucket: Any) -> None:
+        """Record bytes of each bucket and of its tensors in the third step.
+
+        DDP forms its buckets anew after the first step.
+        """
+        if self.recorder.step_count == 2:
+            sizes = [t.numel() * t.element_size() for t in bucket.parameters()]
+            buckets = self.recorder.job_facts.setdefault("buckets", [])
+            buckets.append([bucket.buffer().nbytes, sizes])
+
 
 def timed_bucket(timer, bucket):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Time a bucket: the averaging all-reduce of DDP, or the hook of the script.
@@ -266,7 +360,10 @@ def timed_bucket(timer, bucket):  # type: ignore[no-untyped-def]  # noqa: ANN001
     Without annotations, since DDP rejects a hook whose annotations differ from its own.
     """
     buffer = bucket.buffer()
-    message = timer.recorder.message("bucket", float(buffer.nbytes), clock())
+    moment = clock()
+    message = timer.recorder.message("bucket", float(buffer.nbytes), moment)
+    timer.recorder.mark(moment)
+    timer.describe(bucket)
     if timer.inner is not None:
         future = timer.inner(timer.inner_state, bucket)
 

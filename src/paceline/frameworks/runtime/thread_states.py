@@ -1,0 +1,168 @@
+"""States of the threads of a process: on a core, runnable without a core, or blocked.
+
+Linux counts both times for each thread in ``schedstat``; the rest of the wall time is blocked.
+They are unknown elsewhere. Used by workers and by watched scripts, which load this file by its
+path: the standard library only, Python 3.8 and later.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+MAIN, MESSAGES, COMPUTE = "main", "messages", "compute"
+MESSAGE_THREADS = ("gloo", "nccl", "mpi", "ucx", "tcpstore", "grpc")
+"""Parts of names of threads that carry messages."""
+
+
+def parse_schedstat(text: bytes) -> tuple[float, float] | None:
+    """Seconds on a core and seconds runnable without one; None if the kernel counts neither."""
+    try:
+        running, waited, turns = map(int, text.split())
+    except ValueError:
+        return None
+    return (running / 1e9, waited / 1e9) if turns else None
+
+
+class ThreadClock:
+    """Times of the thread that created it, read in about 4 microseconds.
+
+    The time on a core is from the clock of the thread: ``schedstat`` counts it up to the last tick
+    of the scheduler only, a few milliseconds ago.
+    """
+
+    def __init__(self) -> None:
+        try:
+            self._file: int | None = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
+        except OSError:
+            self._file = None
+
+    def read(self) -> tuple[float, float] | None:
+        """Seconds on a core and seconds runnable without one; None if unknown."""
+        if self._file is None:
+            return None
+        try:
+            counted = parse_schedstat(os.pread(self._file, 64, 0))
+        except OSError:
+            return None
+        return None if counted is None else (time.thread_time(), counted[1])
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+def read_text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def thread_times(without: int | None = None) -> dict[str, tuple[str, float, float]]:
+    """Class, seconds on a core and seconds runnable of each thread of this process, by number.
+
+    The thread ``without`` is left out.
+    """
+    found = {}
+    main = str(os.getpid())
+    try:
+        threads = os.listdir("/proc/self/task")
+    except OSError:
+        return {}
+    for thread in threads:
+        if thread == str(without):
+            continue
+        times = parse_schedstat(read_text(f"/proc/self/task/{thread}/schedstat").encode())
+        if times is not None:
+            name = read_text(f"/proc/self/task/{thread}/comm").lower()
+            carries = any(part in name for part in MESSAGE_THREADS)
+            kind = MAIN if thread == main else MESSAGES if carries else COMPUTE
+            found[thread] = (kind, *times)
+    return found
+
+
+def class_times(
+    before: dict[str, tuple[str, float, float]], after: dict[str, tuple[str, float, float]]
+) -> dict[str, list[float]]:
+    """By class: threads, their seconds on a core, and the longest runnable of one of them."""
+    found: dict[str, list[float]] = {}
+    for thread, (kind, running, waited) in after.items():
+        _, running_before, waited_before = before.get(thread, (kind, 0.0, 0.0))
+        own = found.setdefault(kind, [0, 0.0, 0.0])
+        own[0] += 1
+        own[1] += max(0.0, running - running_before)
+        own[2] = max(own[2], waited - waited_before)
+    return found
+
+
+def busy_seconds() -> float | None:
+    """Seconds that all cores of this machine were busy since boot; None if unknown."""
+    try:
+        # proc(5): user nice system idle iowait irq softirq steal, in clock ticks.
+        ticks = [int(number) for number in read_text("/proc/stat").splitlines()[0].split()[1:9]]
+        return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
+    except (IndexError, ValueError, OSError):
+        return None
+
+
+def process_seconds(number: int) -> float:
+    """CPU seconds of another process, such as a data-loader worker; 0 if it ended."""
+    try:
+        fields = read_text(f"/proc/{number}/stat").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except (IndexError, ValueError, OSError):
+        return 0.0
+
+
+class CoreUse:
+    """What used the cores: threads of this process by class, its workers, the whole machine."""
+
+    def __init__(self, without: int | None = None) -> None:
+        self._without = without
+        self._at = time.perf_counter()
+        self._threads, self._busy = thread_times(without), busy_seconds()
+        self._workers: dict[int, float] = {}
+
+    def since_last(self, workers: list[int] | None = None) -> dict:
+        """Facts since the last call: ``elapsed_seconds``, ``threads``, ``busy_seconds``, ..."""
+        now, busy = time.perf_counter(), busy_seconds()
+        threads = thread_times(self._without)
+        facts: dict = {"elapsed_seconds": now - self._at}
+        if threads and self._threads:
+            facts["threads"] = class_times(self._threads, threads)
+        if busy is not None and self._busy is not None:
+            facts["busy_seconds"] = max(0.0, busy - self._busy)
+        seen = {number: process_seconds(number) for number in workers or ()}
+        facts["worker_seconds"] = sum(
+            max(0.0, used - self._workers.get(number, 0.0)) for number, used in seen.items()
+        )
+        self._at, self._threads, self._busy, self._workers = now, threads, busy, seen
+        return facts
+
+
+def thread_cores() -> list[int]:
+    """Affinity of all threads of this process; a framework may have changed it."""
+    found: set[int] = set()
+    try:
+        for thread in os.listdir("/proc/self/task"):
+            try:
+                found |= os.sched_getaffinity(int(thread))
+            except ProcessLookupError:
+                continue
+    except (OSError, AttributeError):
+        pass
+    return sorted(found)
+
+
+def compute_threads() -> int:
+    """Threads that the framework computes with; 0 if unknown."""
+    import sys
+
+    torch = sys.modules.get("torch")
+    if torch is not None and hasattr(torch, "get_num_threads"):
+        return int(torch.get_num_threads())
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return int(limit) if limit.isdigit() else 0

@@ -1,0 +1,240 @@
+"""Builds the `StateProfile` of a launch from the steps of its ranks.
+
+Ranks synchronise when their training threads wait for messages. A step is cut at these moments; in
+each piece the rank that arrives last decides how long all ranks take, so its cells count.
+"""
+
+import math
+import statistics
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from paceline.step.stalls import find_drift, find_stalls
+from paceline.step.state_profile import (
+    COMMUNICATE,
+    HOST,
+    MESSAGES,
+    Batch,
+    Cell,
+    Cells,
+    RankStates,
+    StateProfile,
+    ThreadState,
+    mean_cells,
+    work_seconds,
+)
+
+BATCHES = 10
+MOST_BATCHED_RANKS = 16
+STALL, DRIFT = "stall", "drift"
+
+Mark = tuple[float, float, float]
+"""A moment, and seconds on a core and seconds runnable of the thread since the first mark."""
+Sample = tuple[float, bool, str]
+"""A moment, whether the thread was blocked, and the line that it executed."""
+
+
+@dataclass(frozen=True)
+class RankStep:
+    """One step of one rank: ``intervals`` are (activity, start, end), disjoint and in order.
+
+    Times count from ``begun``, a reading of a clock that the ranks of a host share (None if they
+    share none). ``in_flight`` are the intervals with a message in flight.
+    """
+
+    seconds: float
+    intervals: Sequence[tuple[str, float, float]]
+    marks: Sequence[Mark] = ()
+    begun: float | None = None
+    in_flight: Sequence[tuple[float, float]] = ()
+    collection_seconds: float = 0.0
+    samples: Sequence[Sample] = field(default=())
+
+
+def profile_states(steps: Sequence[dict[int, RankStep]]) -> StateProfile | None:
+    """Means over steps, each given by rank; None without steps."""
+    if not steps:
+        return None
+    ranks = sorted(steps[0])
+    cells: list[dict[int, Cells]] = [
+        {rank: cells_between(step[rank], 0.0, step[rank].seconds) for rank in ranks}
+        for step in steps
+    ]
+    critical, last = _critical_path(steps, cells)
+    collection = statistics.fmean(
+        max(own.collection_seconds for own in step.values()) for step in steps
+    )
+    stalls, critical, kept = find_stalls(critical, cells, last, steps)
+    drift, critical, cells = find_drift(critical, cells, kept)
+    size = max(1, math.ceil(len(critical) / BATCHES))
+    batches = [range(i, i + size) for i in range(0, len(critical) - size + 1, size)]
+    counted = set(kept)
+
+    def means(indices: Iterable[int]) -> tuple[dict[Cell, float], tuple[RankStates, ...]]:
+        used = list(indices)
+        # The ranks of a stalled step are not typical.
+        usual = [index for index in used if index in counted] or used
+        return mean_cells([critical[index] for index in used]), tuple(
+            RankStates(
+                rank,
+                mean_cells([cells[index][rank] for index in usual]),
+                [last[index] for index in used].count(rank) / len(used),
+                statistics.pstdev(work_seconds(cells[index][rank]) for index in usual),
+            )
+            for rank in ranks
+        )
+
+    mean, of_ranks = means(range(len(critical)))
+    few = len(ranks) <= MOST_BATCHED_RANKS and len(batches) > 1
+    return StateProfile(
+        len(steps),
+        math.fsum(mean.values()),
+        mean,
+        of_ranks,
+        tuple(Batch(*means(batch)) for batch in batches) if few else (),
+        stalls,
+        drift,
+        collection,
+        _lines(steps, kept),
+    )
+
+
+def cells_between(step: RankStep, start: float, end: float) -> dict[Cell, float]:
+    """Cells of a part of a step."""
+    found: dict[Cell, float] = {}
+    for activity, begin, stop in step.intervals:
+        if stop > start and begin < end:
+            own = _states(step, activity, max(begin, start), min(stop, end))
+            for cell, seconds in own.items():
+                found[cell] = found.get(cell, 0.0) + seconds
+    return found
+
+
+def _states(step: RankStep, activity: str, start: float, end: float) -> dict[Cell, float]:
+    """Seconds by state of an interval; blocked with a message in flight is waiting for it."""
+    times = [_at(step.marks, moment) for moment in (start, end)]
+    if times[0] is None or times[1] is None:
+        return {Cell(activity, ThreadState.UNKNOWN): end - start}
+    (running_before, waited_before), (running_after, waited_after) = times[0], times[1]
+    length = end - start
+    running = min(length, max(0.0, running_after - running_before))
+    waited = min(length - running, max(0.0, waited_after - waited_before))
+    blocked = length - running - waited
+    cells = {
+        Cell(activity, ThreadState.RUNNING): running,
+        Cell(activity, ThreadState.RUNNABLE): waited,
+    }
+    if activity in ("forward", "update", HOST) and step.in_flight:
+        flying = math.fsum(
+            max(0.0, min(end, stop) - max(start, begin)) for begin, stop in step.in_flight
+        )
+        cells[Cell(COMMUNICATE, ThreadState.BLOCKED)] = min(blocked, flying)
+        blocked -= min(blocked, flying)
+    cells[Cell(activity, ThreadState.BLOCKED)] = blocked
+    return cells
+
+
+def _at(marks: Sequence[Mark], moment: float) -> tuple[float, float] | None:
+    """Times of the thread at a moment, interpolated between marks; None without marks."""
+    if len(marks) < 2:
+        return None
+    after = min(max(1, bisect_right(marks, (moment, math.inf, math.inf))), len(marks) - 1)
+    (begin, running, waited), (end, running_end, waited_end) = marks[after - 1], marks[after]
+    share = 0.0 if end <= begin else min(1.0, max(0.0, (moment - begin) / (end - begin)))
+    return running + share * (running_end - running), waited + share * (waited_end - waited)
+
+
+def _critical_path(
+    steps: Sequence[dict[int, RankStep]], cells: Sequence[dict[int, Cells]]
+) -> tuple[list[Cells], list[int]]:
+    """Cells along the critical path of each step, and the rank that decided most of it.
+
+    Between two synchronisations the path is on the rank that arrives last at the second one. What
+    follows the last synchronisation of a step delays the first one of the next step.
+    """
+    paths = [_synchronisations(step) for step in steps]
+    critical: list[Cells] = []
+    last: list[int] = []
+    for index, (step, path) in enumerate(zip(steps, paths, strict=True)):
+        if not path:
+            (rank, *_) = sorted(step, key=lambda rank: _waited(step[rank]))
+            critical.append(cells[index][rank])
+            last.append(rank)
+            continue
+        following = paths[index + 1] if index + 1 < len(paths) else []
+        tail = (following or path)[0][0]
+        pieces, work = [], []
+        before: dict[int, float] = dict.fromkeys(step, 0.0)
+        for rank, ends in path:
+            pieces.append(cells_between(step[rank], before[rank], ends[rank]))
+            work.append((work_seconds(pieces[-1]), rank))
+            before = ends
+        pieces.append(cells_between(step[tail], before[tail], step[tail].seconds))
+        critical.append(_sum(pieces))
+        last.append(max(work)[1])
+    return critical, last
+
+
+def _waited(step: RankStep) -> float:
+    return math.fsum(end - start for name, start, end in step.intervals if name in MESSAGES)
+
+
+def _synchronisations(step: dict[int, RankStep]) -> list[tuple[int, dict[int, float]]]:
+    """For each synchronisation the rank that arrives last, and its end by the time of each rank.
+
+    It ends when the last rank has arrived and the first one may go on: a rank that goes on later
+    had no core. Without a common clock it ends on each rank where that rank goes on, and the rank
+    that waits least came last. Empty if the ranks' synchronisations cannot be matched.
+    """
+    waits = {
+        rank: [(start, end) for name, start, end in own.intervals if name in MESSAGES]
+        for rank, own in step.items()
+    }
+    counts = {len(own) for own in waits.values()}
+    if len(step) == 1 or len(counts) > 1 or counts == {0}:
+        return []
+    begun = {rank: own.begun for rank, own in step.items()}
+    found = []
+    for number in range(counts.pop()):
+        own = {rank: waits[rank][number] for rank in step}
+        if any(value is None for value in begun.values()):
+            rank = min(own, key=lambda r: own[r][1] - own[r][0])
+            found.append((rank, {r: end for r, (_, end) in own.items()}))
+            continue
+        zero = {r: value or 0.0 for r, value in begun.items()}
+        rank = max(own, key=lambda r: zero[r] + own[r][0])
+        arrival = zero[rank] + own[rank][0]
+        done = max(arrival, min(zero[r] + end for r, (_, end) in own.items()))
+        found.append((rank, {r: done - zero[r] for r in own}))
+    return found
+
+
+def _sum(every: Iterable[Cells]) -> dict[Cell, float]:
+    found: dict[Cell, float] = {}
+    for one in every:
+        for cell, seconds in one.items():
+            found[cell] = found.get(cell, 0.0) + seconds
+    return found
+
+
+def _lines(steps: Sequence[dict[int, RankStep]], kept: Sequence[int]) -> dict[str, str]:
+    """Most frequent line of the script by activity and state, over steps without stalls."""
+    counts: dict[str, Counter[str]] = {}
+    for index in kept:
+        for own in steps[index].values():
+            for moment, blocked, line in own.samples:
+                activity = activity_at(own, moment)
+                if activity and line:
+                    state = ThreadState.BLOCKED if blocked else ThreadState.RUNNING
+                    counts.setdefault(str(Cell(activity, state)), Counter())[line] += 1
+    return {cell: count.most_common(1)[0][0] for cell, count in counts.items()}
+
+
+def activity_at(step: RankStep, moment: float) -> str:
+    """The activity at a moment; empty outside all intervals."""
+    for activity, start, end in step.intervals:
+        if start <= moment < end:
+            return activity
+    return ""
