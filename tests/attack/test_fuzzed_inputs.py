@@ -444,7 +444,7 @@ READERS = {
     "worker events": (worker_events, 1600),
     "store rows": (store_rows, 1500),
     "store bytes": (store_bytes, 1500),
-    "prepared study": (prepared_study, 700),
+    "prepared study": (prepared_study, 300),
     "dataset": (dataset, 1500),
     "upload": (upload, 1000),
 }
