@@ -1,12 +1,16 @@
 """Batch scripts for Slurm, and parsing of its error messages."""
 
+import json
+import subprocess
 import sys
+import threading
 from dataclasses import replace
 
 import pytest
 
 from paceline.errors import EnvironmentUnusableError, InputError
-from paceline.launch import LaunchRequest, LaunchSettings, launcher
+from paceline.launch import LaunchRequest, LaunchSettings, launcher, slurm_job
+from paceline.launch.launch_script import PreparedLaunch
 from paceline.launch.slurm_commands import slurm_failure_cause
 
 SINFO = """#!/bin/sh
@@ -52,9 +56,67 @@ def test_batch_script_contains_the_options_of_the_site(tmp_path):
     ):  # fmt: skip
         assert f"#SBATCH --{line}\n" in script
     (step,) = [line for line in script.splitlines() if line.startswith("exec srun ")]
-    for word in ("--container-image=image.sqsh", "--container-mounts=/data:/data", "--mpi=pmix"):
+    mounts = f"--container-mounts=/data:/data,{tmp_path}:{tmp_path}"
+    for word in ("--container-image=image.sqsh", mounts, "--mpi=pmix"):
         assert f" {word} " in step
-    assert step.endswith(f"{tmp_path}/agent {tmp_path}")
+    assert step.endswith(
+        f" env PACELINE_RANK_PYTHON=python3 python3 -I -S {tmp_path}/agent {tmp_path}"
+    )
+
+
+def test_options_of_administrators_are_directives_also_of_prepared_arrays(tmp_path):
+    chosen = slurm(
+        memory="0", signal="B:USR1@60", exclusive="yes", modules="gcc cuda/12",
+        sbatch="--comment='a b' -p debug --nice",
+    )  # fmt: skip
+    request = request_in(tmp_path / "launch-0000")
+    for script in (chosen.script(request, "true"), chosen.script(request, "true", array="0%1")):
+        for line in ("--mem=0", "--signal=B:USR1@60", "--exclusive", '--comment="a b"', "-p debug",
+                     "--nice"):  # fmt: skip
+            assert f"#SBATCH {line}\n" in script
+        assert script.startswith("#!/bin/bash -l\n")
+        assert "\nmodule load gcc cuda/12\ntrue\n" in script
+
+
+def test_prepared_launches_are_submitted_one_after_the_other_in_order(tmp_path, monkeypatch):
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "sbatch").write_text(
+        f'#!/bin/sh\necho "$@" >> {tmp_path}/noted\nwc -l < {tmp_path}/noted\n'
+    )
+    (programs / "sbatch").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    launches = []
+    for number, processes in enumerate((1, 2, 2, 1)):
+        request = replace(request_in(tmp_path / f"launch-{number:04d}"), processes=processes)
+        launches.append(PreparedLaunch(number, request, ()))
+    first, *_ = slurm().write_study(tmp_path, launches)
+    subprocess.run([first], check=True, timeout=60, capture_output=True)
+    one, two = (tmp_path / f"array-2x{count}.sbatch" for count in (1, 2))
+    assert (tmp_path / "noted").read_text().splitlines() == [
+        f"--parsable --array=0%1 {one}",
+        f"--parsable --dependency=afterany:1 --array=1,2%1 {two}",
+        f"--parsable --dependency=afterany:2 --array=3%1 {one}",
+    ]
+
+
+@pytest.mark.usefixtures("_commands")
+def test_nodes_that_are_down_are_not_counted(tmp_path):
+    states = ("n1 8 idle", "n2 8 down*", "n3 8 drain", "n4 8 mix", "n5 8 alloc*", "n6 8 drng")
+    listed = "\\n".join(states)
+    (tmp_path / "bin" / "sinfo").write_text(f"#!/bin/sh\nprintf '{listed}\\n'\n")
+    assert [host.name for host in slurm().hosts()] == ["n1", "n4"]
+
+
+@pytest.mark.parametrize(("state", "cancelled"), [("CANCELLED", True), ("FAILED", False)])
+def test_a_job_that_somebody_cancels_ends_the_study(state, cancelled, tmp_path, monkeypatch):
+    monkeypatch.setattr(slurm_job, "run_slurm", lambda *command: "7")
+    monkeypatch.setattr(slurm_job, "job_state", lambda job: (state, ""))
+    limits = {"queue_seconds": 9, "timeout_seconds": 9, "requeues": 1, "world_size": 1}
+    assert slurm_job.Follower(tmp_path, limits, threading.Event()).run() == 1
+    found = json.loads((tmp_path / "slurm-job.json").read_text())
+    assert found["cancelled"] is cancelled and found["jobs"] == ["7"]
+    assert ("cancelled" in found["reason"]) is cancelled
 
 
 def test_value_with_a_space_is_quoted_in_its_directive(tmp_path):

@@ -15,11 +15,17 @@ class DstackLauncher(ManifestLauncher):
         **ManifestLauncher.options,
         "volume": "directory of the instances with the study, on a shared disk "
         "[/mnt/paceline-study]",
+        "cpus": "CPUs of each node, for example 16..",
+        "memory": "memory of each node, for example 64GB..",
         "accelerators": "GPUs of each node, for example A100:8",
     }
 
     def document(self, nodes: int, processes: int) -> dict[str, Any]:
-        gpus = self._field("gpu", "accelerators")
+        wanted = {
+            **self._field("cpu", "cpus"),
+            **self._field("memory", "memory"),
+            **self._field("gpu", "accelerators"),
+        }
         return {
             "type": "task",
             "name": "paceline-study",
@@ -28,5 +34,5 @@ class DstackLauncher(ManifestLauncher):
             "env": [f"{name}={text}" for name, text in self._variables().items()],
             "commands": [node_lines("DSTACK_NODE_RANK", "DSTACK_NODES_NUM")],
             "volumes": [f"{self._option('volume', '/mnt/paceline-study')}:{MOUNTED}"],
-            **({"resources": gpus} if gpus else {}),
+            **({"resources": wanted} if wanted else {}),
         }

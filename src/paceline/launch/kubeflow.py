@@ -15,7 +15,19 @@ class KubeflowLauncher(ManifestLauncher):
         **ManifestLauncher.options,
         "volume": "persistent volume claim with the study directory [paceline-study]",
         "runtime": "training runtime [torch-distributed]",
+        "cpus": "CPUs of each node, for example 16",
+        "memory": "memory of each node, for example 64Gi",
+        "gpus": "GPUs of each node (nvidia.com/gpu)",
     }
+
+    def _resources(self) -> dict[str, Any]:
+        """Return requests, and equal limits: pods of equal size do not disturb each other."""
+        wanted = {
+            **self._field("cpu", "cpus"),
+            **self._field("memory", "memory"),
+            **self._field("nvidia.com/gpu", "gpus"),
+        }
+        return {"resourcesPerNode": {"requests": wanted, "limits": dict(wanted)}} if wanted else {}
 
     def document(self, nodes: int, processes: int) -> dict[str, Any]:
         script = node_lines("JOB_COMPLETION_INDEX", "NODES")
@@ -38,6 +50,7 @@ class KubeflowLauncher(ManifestLauncher):
                     **self._field("image", "image"),
                     "command": ["/bin/sh", "-c", script],
                     "numNodes": nodes,
+                    **self._resources(),
                     "env": [{"name": name, "value": text} for name, text in variables.items()],
                 },
                 "runtimePatches": [

@@ -27,6 +27,8 @@ class ManifestLauncher(Launcher):
         "image": "container image with the framework",
         "python": "Python interpreter in the image [python3]",
         "volume": "volume with the study directory",
+        "cpus": "CPUs of each node",
+        "memory": "memory of each node",
     }
     file: str
 

@@ -14,6 +14,8 @@ class SkypilotLauncher(ManifestLauncher):
     options = {
         **ManifestLauncher.options,
         "volume": "bucket with the study directory [paceline-study]",
+        "cpus": "CPUs of each node, for example 16+",
+        "memory": "memory of each node in GB, for example 64+",
         "accelerators": "accelerators of each node, for example A100:8",
     }
 
@@ -21,6 +23,8 @@ class SkypilotLauncher(ManifestLauncher):
         resources = {
             **self._field("image_id", "image", prefix="docker:"),
             **self._field("accelerators", "accelerators"),
+            **self._field("cpus", "cpus"),
+            **self._field("memory", "memory"),
         }
         return {
             "name": "paceline-study",

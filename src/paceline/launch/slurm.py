@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from paceline.errors import EnvironmentUnusableError, InputError
 from paceline.launch.agents import AgentLauncher
 from paceline.launch.launch_files import RendezvousAddress, agent_command
 from paceline.launch.launch_script import PreparedLaunch, topology_of
-from paceline.launch.launcher import Detection, LaunchHost, LaunchRequest, shell_words
+from paceline.launch.launcher import Detection, LaunchExit, LaunchHost, LaunchRequest, shell_words
+from paceline.launch.onhost.agent import PYTHON
 from paceline.launch.remote_shell import ssh_failure_cause
 from paceline.launch.slurm_commands import (
     LIMITS,
@@ -36,11 +38,16 @@ DIRECTIVES = {
     "reservation": "reservation",
     "exclude": "exclude",
     "gpus": "gpus-per-node",
+    "memory": "mem",
+    "signal": "signal",
 }
 """Options that become #SBATCH directives."""
 
 STEP_OPTIONS = {"container": "container-image", "mounts": "container-mounts"}
 """Options of srun; containers need the Pyxis plug-in."""
+
+UNUSABLE_STATES = ("down", "drain", "drng", "fail", "maint", "unk", "inval", "pow", "reboot")
+"""Beginnings of sinfo's compact states (%t) of nodes that start no jobs."""
 
 ARRAY_LAUNCH = "/array-launch"
 DEFAULT_QUEUE = "24h"
@@ -60,6 +67,9 @@ class SlurmLauncher(AgentLauncher):
     options = {
         **{name: f"as in sbatch --{flag}" for name, flag in DIRECTIVES.items()},
         **{name: f"as in srun --{flag} (needs Pyxis)" for name, flag in STEP_OPTIONS.items()},
+        "exclusive": "yes: no other jobs on the nodes",
+        "modules": "environment modules to load, separated by blanks",
+        "python": "path of Python in the container [python3]",
         "interface": "network interface of the ranks",
         "queue": f"maximum time in the queue [{DEFAULT_QUEUE}]",
         "requeue": "how often to resubmit a launch that lost a node [1]",
@@ -78,21 +88,28 @@ class SlurmLauncher(AgentLauncher):
         return Detection(True, f"{len(self.hosts())} nodes")
 
     def hosts(self) -> tuple[LaunchHost, ...]:
-        """Return the nodes of the allocation, the partition or the cluster."""
-        where = ["-p", self.settings.options["partition"]] if self._has("partition") else []
+        """Return the usable nodes of the allocation, the partition or the cluster.
+
+        Nodes that are down, drained or do not respond (``*``) are left out.
+        """
+        where = ["-p", self._partition] if self._partition else []
         if inside_allocation():
             where = ["-n", os.environ["SLURM_JOB_NODELIST"]]
-        output = run_slurm("sinfo", "-h", "-N", *where, "-o", "%N %c")
-        nodes = dict(line.split()[:2] for line in output.splitlines() if line.strip())
-        return tuple(LaunchHost(name, int(cores)) for name, cores in nodes.items())
+        output = run_slurm("sinfo", "-h", "-N", *where, "-o", "%N %c %t")
+        nodes: dict[str, int] = {}
+        for line in output.splitlines():
+            name, cores, state = (*line.split(), "", "", "")[:3]
+            if name and not (state.endswith("*") or state.startswith(UNUSABLE_STATES)):
+                nodes[name] = int(cores)
+        return tuple(LaunchHost(name, cores) for name, cores in nodes.items())
 
     def validate(self, nodes: int, processes: int) -> None:
         found = self.detect()
         if not found.works:
             raise EnvironmentUnusableError("the launcher 'slurm' is not available", found.remedy)
         known = sorted({name.rstrip("*") for name in run_slurm("sinfo", "-h", "-o", "%P").split()})
-        wanted = self.settings.options.get("partition")
-        if wanted is not None and not set(wanted.split(",")) <= set(known):
+        wanted = self._partition
+        if wanted and not set(wanted.split(",")) <= set(known):
             raise InputError(
                 f"Slurm has no partition '{wanted}'", f"choose one of {', '.join(known)}"
             )
@@ -123,7 +140,6 @@ class SlurmLauncher(AgentLauncher):
             "timeout_seconds": request.timeout_seconds,
             "requeues": self._requeues(),
             "world_size": request.world_size,
-            "sbatch": shell_words("sbatch", self.settings.options.get("sbatch", "")),
         }
         (request.directory / LIMITS).write_text(json.dumps(limits), encoding="utf-8")
         return [[sys.executable, "-P", "-m", "paceline.launch.slurm_job", str(request.directory)]]
@@ -135,13 +151,30 @@ class SlurmLauncher(AgentLauncher):
             *("srun", f"--nodes={request.nodes}", f"--ntasks={request.world_size}"),
             *(f"--ntasks-per-node={request.processes}", "--distribution=block"),
             *("--cpu-bind=none", "--kill-on-bad-exit=1", "--unbuffered"),
-            *(f"--{flag}={chosen[name]}" for name, flag in STEP_OPTIONS.items() if name in chosen),
+            *self._step_options(request.directory),
             *shell_words("srun", chosen.get("srun", "")),
-            *agent,
+            *self._in_container(agent),
         ]
+
+    def _in_container(self, agent: Sequence[str]) -> list[str]:
+        """Return the agent with the Python of the container, if any."""
+        chosen = self.settings.options
+        if "container" not in chosen:
+            return list(agent)
+        python = chosen.get("python", "python3")
+        return ["env", f"{PYTHON}={python}", python, *agent[1:]]
+
+    def _step_options(self, directory: Path) -> list[str]:
+        """Return options of srun; a container sees the directory of the launch."""
+        chosen = _chosen(STEP_OPTIONS, self.settings.options)
+        if "container-image" in chosen:
+            mounts = [chosen.get("container-mounts", ""), f"{directory}:{directory}"]
+            chosen["container-mounts"] = ",".join(filter(None, mounts))
+        return [f"--{flag}={value}" for flag, value in chosen.items()]
 
     def script(self, request: LaunchRequest, lines: str, array: str = "") -> str:
         """Return the batch script of a launch, or of an ``array`` of prepared launches."""
+        chosen = self.settings.options
         minutes = max(1, math.ceil((request.timeout_seconds + 60) / 60))
         directives = {
             "job-name": "paceline",
@@ -151,14 +184,25 @@ class SlurmLauncher(AgentLauncher):
             "time": str(minutes),
             "output": f"{request.directory}/".replace("%", "%%") + "slurm-%j.out",
             **({"array": array} if array else {}),
-            **_chosen(DIRECTIVES, self.settings.options),
+            **_chosen(DIRECTIVES, chosen),
         }
         head = [f"#SBATCH --{name}={_quoted(value)}" for name, value in directives.items()]
-        return "\n".join(("#!/bin/sh", *head, "#SBATCH --requeue", lines, ""))
+        if chosen.get("exclusive", "no") != "no":
+            head.append("#SBATCH --exclusive")
+        head += ["#SBATCH --requeue", *_as_directives(chosen.get("sbatch", ""))]
+        modules = chosen.get("modules", "").split()
+        if not modules:
+            return "\n".join(("#!/bin/sh", *head, lines, ""))
+        # Only login shells define `module` on most clusters.
+        return "\n".join(("#!/bin/bash -l", *head, f"module load {shlex.join(modules)}", lines, ""))
 
     def write_study(self, directory: Path, launches: Sequence[PreparedLaunch]) -> list[Path]:
-        """Write one array per topology; its launches run in the order of the study."""
-        paths = []
+        """Write one array per topology, and a script that submits them in the order of the study.
+
+        Each submission is a part of an array that waits for the one before: launches of different
+        topologies never run at the same time.
+        """
+        paths = [write_submission(directory, launches)]
         for topology in dict.fromkeys(topology_of(launch) for launch in launches):
             own = [launch for launch in launches if topology_of(launch) == topology]
             numbers = ",".join(str(launch.number) for launch in own)
@@ -185,6 +229,13 @@ class SlurmLauncher(AgentLauncher):
         starts = self._requeues() + 1
         return starts * (self._queue_seconds() + request.timeout_seconds) + 60
 
+    def launch(self, request: LaunchRequest) -> LaunchExit:
+        """Run a launch; a job that somebody cancels ends the study, as Ctrl-C does."""
+        exited = super().launch(request)
+        if _result(request.directory).get("cancelled"):
+            raise KeyboardInterrupt(exited.reason or "the Slurm job was cancelled")
+        return exited
+
     def end_reason(self, request: LaunchRequest) -> str:
         return str(_result(request.directory).get("reason", ""))
 
@@ -197,8 +248,10 @@ class SlurmLauncher(AgentLauncher):
         text = "\n".join([log, *outputs])
         return slurm_failure_cause(text) or ssh_failure_cause(text)
 
-    def _has(self, name: str) -> bool:
-        return name in self.settings.options
+    @property
+    def _partition(self) -> str:
+        """The partition of the options, else sbatch's own default for this user."""
+        return self.settings.options.get("partition") or os.environ.get("SBATCH_PARTITION", "")
 
     def _queue_seconds(self) -> float:
         return parse_seconds(self.settings.options.get("queue", DEFAULT_QUEUE))
@@ -216,6 +269,34 @@ def inside_allocation() -> bool:
 
 def _chosen(names: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
     return {flag: options[name] for name, flag in names.items() if name in options}
+
+
+def write_submission(directory: Path, launches: Sequence[PreparedLaunch]) -> Path:
+    """Write ``submit.sh``: runs of launches with one topology, each after the one before."""
+    lines = ["#!/bin/sh", "# Submits the launches in the order of the study.", "set -e", "wait="]
+    for topology, run in groupby(launches, topology_of):
+        numbers = ",".join(str(launch.number) for launch in run)
+        script = shlex.quote(str(directory / f"array-{topology}.sbatch"))
+        lines += [
+            f"job=$(sbatch --parsable $wait --array={numbers}%1 {script})",
+            'wait="--dependency=afterany:${job%%;*}"',
+        ]
+    path = directory / "submit.sh"
+    path.write_text("\n".join((*lines, 'echo "last job: ${job%%;*}"', "")), encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def _as_directives(text: str) -> list[str]:
+    """Return additional arguments of sbatch as directives, one for each option."""
+    options: list[list[str]] = []
+    for word in shell_words("sbatch", text):
+        if word.startswith("-") or not options:
+            name, equals, value = word.partition("=")
+            options.append([f"{name}={_quoted(value)}" if equals else name])
+        else:
+            options[-1].append(_quoted(word))
+    return [f"#SBATCH {' '.join(words)}" for words in options]
 
 
 def _quoted(value: str) -> str:

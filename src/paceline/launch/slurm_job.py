@@ -48,6 +48,8 @@ class Follower:
                 return self._end(1, str(error))
             if state == "COMPLETED":
                 return self._end(0)
+            if state == "CANCELLED" and not reason:
+                return self._end(1, f"Slurm job {self.jobs[-1]} was cancelled", cancelled=True)
             gone = self._lost_hosts(state)
             if not gone or len(self.jobs) > self.limits["requeues"]:
                 return self._end(1, self._loss(gone) if any(gone) else reason)
@@ -60,7 +62,7 @@ class Follower:
 
     def _submit(self) -> str:
         avoided = [f"--exclude={','.join(self.lost)}"] if any(self.lost) else []
-        arguments = [*self.limits["sbatch"], *avoided, str(self.directory / SCRIPT)]
+        arguments = [*avoided, str(self.directory / SCRIPT)]
         job = run_slurm("sbatch", "--parsable", *arguments).strip().split(";")[0]
         self.jobs.append(job)
         return job
@@ -84,7 +86,8 @@ class Follower:
                 queued, began = moment, None
                 self._remove_rank_files()
             elif state and state not in (*WAITING, *GOING):
-                return state, f"Slurm job {job} ended in state {state}" if state != "FAILED" else ""
+                explained = state in ("FAILED", "CANCELLED")
+                return state, "" if explained else f"Slurm job {job} ended in state {state}"
             late = self._late(job, queued, began, why)
             if late or self.asked.is_set():
                 run_slurm("scancel", job)
@@ -119,8 +122,9 @@ class Follower:
         for path in self.directory.glob("rank-*"):
             path.unlink(missing_ok=True)
 
-    def _end(self, code: int, reason: str = "") -> int:
+    def _end(self, code: int, reason: str = "", cancelled: bool = False) -> int:
         document = {
+            "cancelled": cancelled,
             "jobs": self.jobs,
             "lost": self.lost,
             "restarts": self.restarts,
