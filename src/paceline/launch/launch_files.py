@@ -1,6 +1,7 @@
 """The files of a launch that agents read and write, on a shared disk or copied."""
 
 import json
+import math
 import secrets
 import shutil
 import sys
@@ -14,6 +15,7 @@ from paceline.errors import InputError
 from paceline.json_checks import (
     is_amount,
     is_count,
+    is_number,
     is_text,
     list_of,
     object_of,
@@ -188,15 +190,16 @@ def rank_status(directory: Path, rank: int) -> RankStatus | None:
     """Read the exit file of a rank; None if there is none or it is invalid."""
     document = _document(exit_path(directory, rank))
     try:
-        return RankStatus(
+        found = RankStatus(
             int(document["code"]),
             str(document["reason"]),
             float(document["time"]),
             {str(name): int(size) for name, size in document["files"].items()},
             tuple(map(str, document.get("unanswered", ()))),
         )
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         return None
+    return found if math.isfinite(found.time) else None
 
 
 def unanswered_by_host(directory: Path, ranks: Sequence[RankExit]) -> dict[str, list[str]]:
@@ -213,8 +216,7 @@ def rank_host(directory: Path, rank: int) -> dict[str, Any]:
     """Read the host file of a rank: host, address, clock; empty if there is none."""
     document = _document(directory / f"rank-{rank}.host.json")
     valid = isinstance(document.get("host"), str) and all(
-        isinstance(document.get(name), int | float)
-        for name in ("clock_offset_seconds", "clock_error_seconds")
+        is_number(document.get(name)) for name in ("clock_offset_seconds", "clock_error_seconds")
     )
     return document if valid else {}
 

@@ -35,6 +35,8 @@ APPLICATION_ID = 0x50434C31
 SCHEMA_VERSION = 1
 BUSY_SECONDS = 30.0
 PRIVATE = 0o600
+LONGEST_CAUSE = 100
+"""Characters of SQLite's message in an error."""
 _NO_SHARED_MEMORY = "unable to open", "readonly", "disk I/O error", "is full"
 """Errors when SQLite cannot create the -shm file of a store in WAL mode (sqlite.org/wal.html)."""
 
@@ -389,7 +391,7 @@ class Store:
         try:
             yield
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # damaged names of tables
-            text = str(error)
+            text = str(error).partition("\n")[0][:LONGEST_CAUSE]  # SQLite quotes the schema
             damaged = "not a database", "malformed", "decode", "unsupported file format"
             if any(word in text for word in damaged):
                 raise StoreError(
