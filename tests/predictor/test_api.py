@@ -117,7 +117,7 @@ def test_whatif_sweep_and_advise_print_themselves():
     assert swept.seconds["dp"].shape == (3,)
     advised = pl.advise("resnet50", "dgx-1", nodes=[1, 2], global_batch=256)
     assert advised.best[0].samples_per_step == 256
-    assert "Losses of plan 1" in str(advised)
+    assert "vs best" in str(advised)
 
 
 def test_studies_are_explained_and_calibrated_by_name(tmp_path):

@@ -263,7 +263,5 @@ def test_bandwidth_needed_as_text():
     assert describe_bandwidth(0.9, [(found, [enough])])[1].endswith("is sufficient")
     never = replace(link, needed=None, reached=0.85)
     assert describe_bandwidth(0.9, [(found, [never])])[1].endswith("an infinite one gives 85%")
-    assert (
-        "recomputation" in describe_bandwidth(0.9, [(found, [replace(link, recomputes=True)])])[0]
-    )
+    assert "one node" in describe_bandwidth(0.9, [(found, [replace(link, from_one_node=True)])])[0]
     assert describe_bandwidth(0.9, [(found, [])])[1].strip() == "a single device uses no link"

@@ -17,6 +17,7 @@ from fitting.kernel_curves import fitted_constants, left_out_table
 from fitting.memory_scores import memory_error
 from fitting.memory_spread import memory_table
 from fitting.plan_comparisons import comparison_table
+from fitting.ratio_spread import ratio_table
 from fitting.shipped_kernels import shipped_table
 from fitting.step_scores import left_out_table as steps_left_out_table
 from paceline.predictor.uncertainty.correction_table import FILE, corrections_toml
@@ -40,6 +41,9 @@ def main() -> int:
     options = _options()
     if options.order:
         print(comparison_table())
+        return 0
+    if options.ratios:
+        print(ratio_table())
         return 0
     if options.memory:
         print(memory_table())
@@ -68,6 +72,11 @@ def _options() -> argparse.Namespace:
         "--memory",
         action="store_true",
         help="fit only the memory constants of spread.toml, with each model held out",
+    )
+    parser.add_argument(
+        "--ratios",
+        action="store_true",
+        help="fit only the error of ratios of two predictions, and its coverage by hold-out",
     )
     parser.add_argument(
         "--order",

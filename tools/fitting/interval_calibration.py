@@ -61,6 +61,13 @@ def left_out_errors(
     model: CorrectionModel, statements: Sequence[Statement], rows: Sequence[PublishedRow], mode: str
 ) -> list[LeftOutError]:
     """Errors of every row under every protocol that applies to it."""
+    return [error for _, error in left_out_rows(model, statements, rows, mode)]
+
+
+def left_out_rows(
+    model: CorrectionModel, statements: Sequence[Statement], rows: Sequence[PublishedRow], mode: str
+) -> list[tuple[str, LeftOutError]]:
+    """The same with the id of each row."""
     by_id = {row.configuration.id: row.configuration for row in rows}
     noise = model.rules[mode].noise
     quantities = quantities_of(mode == KNOWN_WORK)
@@ -75,7 +82,10 @@ def left_out_errors(
                 longer = predicted_longer(configurations, protocol, level)
             fitted = problem.without(lambda row: level_of(row, protocol) == level, longer)  # noqa: B023
             found += [
-                _error(problem, number, fitted, noise, protocol, float(longer[number]))
+                (
+                    problem.statements[number].id,
+                    _error(problem, number, fitted, noise, protocol, float(longer[number])),
+                )
                 for number, own in enumerate(levels)
                 if own == level
             ]

@@ -222,13 +222,13 @@ def whatif(
     Arguments as in `predict`. A free resource bounds the gain of any improvement of it; other
     plans are predicted in full.
     """
-    from paceline.predictor.whatif import what_if
+    from paceline.predictor.whatif import what_if, worthwhile
 
     found = []
     for job in jobs_of(model, cluster, options, "whatif"):
         prepared, note = _completed(job.model, job.cluster, plan, job.options, evidence)
         base = noted(predictor.predict_job(prepared), note)
-        found.append(WhatIfs(base, tuple(what_if(prepared))))
+        found.append(WhatIfs(base, tuple(worthwhile(what_if(prepared), base.fits))))
     if has_lists({"model": model, "cluster": cluster, **options}):
         return WhatIfLists(tuple(found))
     return found[0]

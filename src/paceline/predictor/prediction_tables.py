@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from paceline.predictor.prediction import Prediction
+from paceline.predictor.uncertainty.ratios import throughput_ratio
 from paceline.render.number_format import Ranged
 from paceline.render.safe_text import NO_ROOM
 from paceline.render.table import Column, Table
@@ -35,6 +36,7 @@ def prediction_table(predictions: Sequence[Prediction]) -> Table:
     tokens = any(p.tokens_per_second is not None for p in predictions)
     priced = any(p.price_per_million_samples is not None for p in predictions)
     differing = differing_columns(predictions)
+    models = {p.workload.graph.name for p in predictions}
     table = Table.of(
         predictions,
         *differing,
@@ -52,6 +54,7 @@ def prediction_table(predictions: Sequence[Prediction]) -> Table:
         (Column("compute", "ms", scale=1e3), lambda p: p.compute_seconds),
         (Column("exposed comm.", "ms", scale=1e3), lambda p: p.exposed_communication_seconds),
         (Column("memory", "GB", scale=1e-9, decimals=1), lambda p: float(p.memory.total_bytes)),
+        *(((Column("vs first"), _versus(predictions[0])),) if len(models) == 1 else ()),
         *(
             ((Column("price / 1M samples", decimals=2), lambda p: p.price_per_million_samples),)
             if priced
@@ -62,8 +65,27 @@ def prediction_table(predictions: Sequence[Prediction]) -> Table:
         keys=len(differing) + 1,
     )
     return with_interval_note(
-        table, "Efficiency is relative to devices that only compute their share of the arithmetic."
+        table,
+        "Efficiency is relative to devices that only compute their share of the arithmetic.",
+        *(
+            ["vs first: ratio of throughputs, = if not distinguishable."]
+            if len(models) == 1
+            else []
+        ),
     )
+
+
+def _versus(first: Prediction) -> Callable[[Prediction], str]:
+    """``1.92 [1.71, 2.16]``: the ratio of throughputs to the first row, with "=" for a tie."""
+
+    def text(own: Prediction) -> str:
+        if own is first:
+            return "1.00"
+        ratio = throughput_ratio(own, first)
+        mark = "" if ratio.distinguishable else " ="
+        return f"{ratio.value:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]{mark}"
+
+    return text
 
 
 def with_interval_note(table: Table, *further: str) -> Table:

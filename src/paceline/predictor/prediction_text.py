@@ -4,6 +4,7 @@ import math
 from html import escape
 from typing import TYPE_CHECKING
 
+from paceline.predictor.memory.fit_probability import fits_probability
 from paceline.predictor.partition.rank_layout import layout_of
 from paceline.predictor.schedule.fsdp_step import COPIES_SUM
 from paceline.predictor.schedule.task_schedule import HSDP_REPLICATE_LINK, NETWORK, REPLICA_LINK
@@ -65,8 +66,9 @@ def _unequal_work(prediction: "Prediction") -> str:
 
 
 def as_text(prediction: "Prediction") -> str:
-    """Lines for a terminal; the first line warns if the plan does not fit."""
+    """Lines for a terminal: a warning if the plan does not fit, the job, the chosen plan, facts."""
     lines = [*no_room_lines(prediction), *prose(headline(prediction), "  ")]
+    lines += [line for text in _chosen_lines(prediction) for line in prose(text, "  ")]
     for name, text in _facts(prediction):
         lines += prose(f"  {name:<11} {text}", " " * 14)
     return "\n".join(lines)
@@ -133,27 +135,38 @@ def headline(prediction: "Prediction") -> str:
     )
 
 
+def _chosen_lines(prediction: "Prediction") -> list[str]:
+    """The plan and other defaults that the user did not state, and the options that set them."""
+    notes = [note.removeprefix(CHOSEN) for note in prediction.notes if note.startswith(CHOSEN)]
+    lines = []
+    for note in notes:
+        chosen, _, override = note.partition("; override")
+        lines += [f"Plan (chosen): {chosen}.", f"  Override{override}."]
+    return lines
+
+
 def _facts(prediction: "Prediction") -> list[tuple[str, str]]:
     low, high = prediction.step_interval_seconds
     slow, fast = map(rate_text, prediction.samples_per_second_interval)
     interval = f"[{format_seconds(low)}, {format_seconds(high)}]"
     facts = [
-        ("step", f"{format_seconds(prediction.step_seconds)} {interval} (90 % interval)"),
+        ("memory", _memory(prediction)),
         (
             "throughput",
             f"{rate_text(prediction.samples_per_second)} samples/s [{slow}, {fast}]"
             f"{_tokens(prediction)}, efficiency {prediction.efficiency:.0%}",
         ),
+        ("step", f"{format_seconds(prediction.step_seconds)} {interval} (90 % interval)"),
         ("per device", f"{device_rate_text(prediction)}, {utilisation_text(prediction)}"),
         *_links(prediction.cluster),
         ("time", _phases(prediction)),
-        ("memory", _memory(prediction)),
         ("bound by", prediction.bound_by),
     ]
     price = prediction.price_per_million_samples
     if price is not None and prediction.fits is not False:
         facts.append(("price", f"{price:,.2f} per million samples"))
-    return facts + [("note", note) for note in prediction.notes]
+    notes = [note for note in prediction.notes if not note.startswith(CHOSEN)]
+    return facts + [("note", note) for note in notes]
 
 
 def rate_text(value: float) -> str:
@@ -216,7 +229,10 @@ def _memory(prediction: "Prediction") -> str:
     if available is None:
         return f"{total} ({parts}); device memory unknown"
     verdict = "fits" if prediction.fits else "does NOT fit"
-    return f"{total} of {format_bytes(available)}, {verdict} ({parts})"
+    likely = fits_probability(prediction)
+    chance = "" if likely is None else f", {min(max(likely, 0.01), 0.99):.0%} likely"
+    chance = chance if prediction.fits else ""
+    return f"{total} of {format_bytes(available)}, {verdict}{chance} ({parts})"
 
 
 def _traffic(prediction: "Prediction") -> str:

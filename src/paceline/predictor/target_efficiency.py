@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from paceline.errors import InputError
+from paceline.errors import InputError, PacelineError
 from paceline.predictor.predict import schedule_job
 from paceline.predictor.prediction_inputs import PredictionInputs
 from paceline.predictor.step_losses import step_losses
@@ -20,8 +20,8 @@ class BandwidthNeeded:
     """Bandwidth of a link (per NIC, device or node) that reaches a target efficiency, bytes/s.
 
     ``needed`` is None if no bandwidth reaches the target; ``reached`` is the efficiency with the
-    needed or an infinite bandwidth. Recomputation counts as work because no link affects it;
-    ``recomputes`` tells whether there is any.
+    needed or an infinite bandwidth. The efficiency is that of scaling from one node, if a replica
+    fits on one (``from_one_node``); else the share of arithmetic and recomputation in the step.
     """
 
     link: str
@@ -30,7 +30,7 @@ class BandwidthNeeded:
     now_efficiency: float
     needed: float | None
     reached: float
-    recomputes: bool = False
+    from_one_node: bool = False
 
 
 def bandwidth_needed(job: PredictionInputs, target: float) -> list[BandwidthNeeded]:
@@ -44,6 +44,7 @@ def bandwidth_needed(job: PredictionInputs, target: float) -> list[BandwidthNeed
     losses = step_losses(timeline.step, timeline.corrections)
     ideal, now = losses.ideal + losses.recomputing, timeline.seconds
     cluster = case.cluster
+    alone = _one_node_seconds(case)
     links = {
         "between nodes": cluster.inter if cluster.nodes > 1 else None,
         "in a node": cluster.intra if cluster.devices_per_node > 1 else None,
@@ -54,14 +55,34 @@ def bandwidth_needed(job: PredictionInputs, target: float) -> list[BandwidthNeed
             continue
         between = scope == "between nodes"
 
-        def efficiency(factor: float, between: bool = between) -> float:
-            return ideal / schedule_job(on_links(case, factor, between=between)).seconds
+        from_one_node = between and alone is not None
+        reference = alone if from_one_node and alone is not None else ideal
+
+        def efficiency(
+            factor: float, between: bool = between, reference: float = reference
+        ) -> float:
+            return reference / schedule_job(on_links(case, factor, between=between)).seconds
 
         factor, reached = _least_factor(efficiency, target)
         needed = None if factor is None else factor * link.known_bandwidth
-        rates = (link.known_bandwidth, ideal / now, needed, reached)
-        found.append(BandwidthNeeded(link.name, scope, *rates, recomputes=losses.recomputing > 0))
+        rates = (link.known_bandwidth, reference / now, needed, reached)
+        found.append(BandwidthNeeded(link.name, scope, *rates, from_one_node=from_one_node))
     return found
+
+
+def _one_node_seconds(case: PredictionInputs) -> float | None:
+    """The step of one node with the same batch per replica; None if it holds no replica."""
+    plan, cluster = case.plan, case.cluster
+    dp = cluster.devices_per_node // (plan.tp * plan.pp * plan.cp)
+    if cluster.nodes == 1 or dp == 0:
+        return None
+    group = plan.shard_group if plan.shard_group and dp * plan.cp % plan.shard_group == 0 else None
+    try:
+        own = replace(plan, dp=dp, shard_group=group, zero=plan.zero if dp * plan.cp > 1 else 0)
+        node = cluster.shaped(1, own.devices)
+        return schedule_job(replace(case, cluster=node, plan=own)).seconds
+    except PacelineError:
+        return None
 
 
 def _least_factor(

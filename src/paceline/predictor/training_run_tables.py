@@ -114,9 +114,9 @@ def describe_bandwidth(
     target: float, needed: "Sequence[tuple[Prediction, Sequence[BandwidthNeeded]]]"
 ) -> list[str]:
     """One line per link and job with the bandwidth needed for a target efficiency."""
-    recomputes = any(own.recomputes for _, links in needed for own in links)
-    counted = " (recomputation counts as work)" if recomputes else ""
-    lines = [f"For an efficiency of {target:.0%}{counted}:"]
+    scaling = any(own.from_one_node for _, links in needed for own in links)
+    against = "a scaling efficiency" if scaling else "an efficiency"
+    lines = [f"For {against} of {target:.0%}{' against one node' if scaling else ''}:"]
     for prediction, links in needed:
         network = f" ({link})" if (link := link_of(prediction)) else ""
         before = f"{_job_text(prediction)}{network}: " if len(needed) > 1 else ""

@@ -1,12 +1,15 @@
 """What-if analysis: the step with faster or free resources, or with other plans."""
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from paceline.errors import PacelineError
 from paceline.hardware import Cluster, Device, Link
 from paceline.hardware.scaled import faster_arithmetic, faster_link, faster_memory, wider_link
 from paceline.predictor.comm.compression import Compression, CompressionKind
+from paceline.predictor.partition.tensor_parallel import common_size, is_transformer
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import SEARCHED_RECOMPUTATIONS, PipelineSchedule
 from paceline.predictor.plan.sync_policy import MIB, Policy, Synchronisation
@@ -16,6 +19,11 @@ from paceline.predictor.prediction_inputs import PredictionInputs
 from paceline.predictor.uncertainty.applied_corrections import apply_corrections, slowest_factor
 from paceline.predictor.uncertainty.measured_scale import measured_scale
 
+_LEAST_SPEED_UP = 1.005
+"""Smaller ones are printed as 1.00."""
+_ACCUMULATED = 4
+"""Factor on the micro-batches per step that is tried."""
+_LARGEST_TP = 8
 _FREE = 1e9
 """Speed-up that makes the time of a resource negligible."""
 
@@ -45,7 +53,8 @@ def what_if(job: PredictionInputs) -> list[WhatIf]:
     """Every change that applies to a job, the largest gain of each kind first.
 
     Resources are made twice as fast and free; a free resource bounds the gain of any improvement.
-    Optimisations are other plans on the same machine, predicted in full.
+    Optimisations are other plans on the same machine, predicted in full; steps of another number
+    of samples are scaled to that of the job.
     """
     case = with_fixed_work(job)
     base = predict_job(case)
@@ -54,10 +63,25 @@ def what_if(job: PredictionInputs) -> list[WhatIf]:
         for change, other in _predicted(_resources(case))
     ]
     found += [
-        WhatIf("optimisation", change, other.step_seconds, base.step_seconds, other.fits)
+        WhatIf(
+            "optimisation",
+            change,
+            other.step_seconds * base.samples_per_step / other.samples_per_step,
+            base.step_seconds,
+            other.fits,
+        )
         for change, other in _predicted(_optimisations(case))
     ]
     return sorted(found, key=lambda item: (item.kind != "resource", item.step_seconds))
+
+
+def worthwhile(found: Sequence[WhatIf], fits: bool | None) -> list[WhatIf]:
+    """Changes that save time, or make a plan fit that does not (``fits`` is False)."""
+    return [
+        own
+        for own in found
+        if own.speed_up >= _LEAST_SPEED_UP or (fits is False and own.fits is True)
+    ]
 
 
 def with_fixed_work(job: PredictionInputs) -> PredictionInputs:
@@ -128,10 +152,54 @@ def _optimisations(case: PredictionInputs) -> Iterator[tuple[str, PredictionInpu
                 f"recompute {recompute}",
                 _with_plan(case, replace(plan, recompute=recompute, recompute_every=1)),
             )
+    yield from _sharding(case, plan)
+    yield from _batches(case, plan)
+    device = case.cluster.device
+    if case.workload.precision == "fp32" and "bf16" in device.peak_flops:
+        yield "precision bf16", replace(case, workload=replace(case.workload, precision="bf16"))
     if plan.tp > 1 and not plan.sequence_parallel:
         yield "sequence parallel", _with_plan(case, replace(plan, sequence_parallel=True))
     if plan.pp > 1:
         yield from _pipelines(case, plan)
+
+
+def _sharding(case: PredictionInputs, plan: Plan) -> Iterator[tuple[str, PredictionInputs]]:
+    """Other ZeRO stages, shard groups of a node, and tensor parallelism inside a node."""
+    cluster, shards = case.cluster, case.framework.shard_stage
+    for zero in (1, 3):
+        if plan.holders > 1 and zero != plan.zero and not shards:
+            with suppress(PacelineError):  # split backward passes need stage 0 or 1
+                own = replace(plan, zero=zero, shard_group=None)
+                yield f"ZeRO stage {zero}", _with_plan(case, own)
+    size = cluster.devices_per_node // (plan.tp * plan.cp)
+    grouped = plan.shard_copies > 1 or plan.zero < 2 or cluster.nodes == 1
+    if not grouped and 1 < size < plan.holders and plan.holders % size == 0:
+        yield f"shard groups of {size} (HSDP)", _with_plan(case, replace(plan, shard_group=size))
+    graph = case.workload.graph
+    tp = math.gcd(common_size(graph), cluster.devices_per_node, _LARGEST_TP)
+    if plan.tp == 1 < tp and is_transformer(graph) and plan.dp % tp == 0 and plan.ep == 1:
+        own = replace(plan, tp=tp, dp=plan.dp // tp, shard_group=None, micro_batches=None)
+        own = replace(own, sequence_parallel=True, zero=plan.zero if own.holders > 1 else 0)
+        workload = case.workload.with_batch(case.workload.batch * tp)
+        yield f"tensor parallelism {tp} in a node", replace(case, workload=workload, plan=own)
+
+
+def _batches(case: PredictionInputs, plan: Plan) -> Iterator[tuple[str, PredictionInputs]]:
+    """Larger micro-batches, and more micro-batches per exchange of gradients."""
+    batch = case.workload.batch
+    size, count = plan.batches(batch)
+    if count % 2 == 0:
+        larger = replace(plan, micro_batch=2 * size, micro_batches=None)
+        yield f"micro-batches of {2 * size}", _with_plan(case, larger)
+    elif count == 1:
+        more = replace(plan, micro_batch=None, micro_batches=None)
+        workload = case.workload.with_batch(2 * batch)
+        yield f"batch of {2 * batch} per replica", replace(case, plan=more, workload=workload)
+    if plan.holders > 1:
+        several = replace(plan, micro_batch=size, micro_batches=None)
+        workload = case.workload.with_batch(_ACCUMULATED * batch)
+        change = f"{_ACCUMULATED * count} micro-batches of {size} per step (no_sync)"
+        yield change, replace(case, plan=several, workload=workload)
 
 
 def _synchronisations(current: Synchronisation) -> Mapping[str, Synchronisation]:
