@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _LONGEST_BAR = 30
 _NARROWEST_NOTE = 24
+_VALUE_AND_BAR = 24
+"""Columns for value and bar; a label may take the others before it is cut."""
 _BAR_STYLE = {ItemKind.IDEAL: "blue", ItemKind.CAUSE: "yellow", ItemKind.UNEXPLAINED: "dim"}
 
 
@@ -73,7 +75,8 @@ def _waterfall_blocks(items: Sequence[WaterfallItem], width: int) -> list[list[s
         return []
     values = _waterfall_values(items)
     label_width = min(
-        max(display_width(printable(item.label)) for item in items) + 4, width * 2 // 5
+        max(display_width(printable(item.label)) for item in items) + 4,
+        max(width * 2 // 5, width - _VALUE_AND_BAR),
     )
     bar_column = 2 + label_width + 1 + max(map(len, values)) + 2
     longest_bar = max(0, min(_LONGEST_BAR, width - bar_column))

@@ -84,7 +84,7 @@ const launches = (state) => {
   if (!one) return [make("p", "Configuration not found.")];
   const rows = one.launches.map((id) => {
     const own = study.launches[id];
-    return [link(id, { launch: id }), own.status, number(own.rate), ms(own.step), own.load === null ? "–" : number(own.load, 2), own.created];
+    return [link(id, { launch: id }), own.status, number(own.rate), ms(own.step), own.load === null ? "–" : number(own.load, 2), own.created.slice(0, 19).replace("T", " ")];
   });
   return [make("p", one.words), ...table(["launch", "status", "samples/s", "step", "load before", "started"], rows, "Launches")];
 };

@@ -22,6 +22,12 @@ TITLES = {
     "nodes": "nodes",
 }
 """Title of each axis, with its unit."""
+DRAWN = {
+    "flops": (1e-12, "peak of a device (TFLOP/s)"),
+    "memory": (1e-9, "memory bandwidth (GB/s)"),
+    "link": (8e-9, "link between nodes (Gbit/s)"),
+}
+"""Factor and title of axes that figures draw in the unit of the table."""
 
 
 _MOST_ROWS = 24
@@ -84,14 +90,15 @@ def sweep_parts(comparison: SweepComparison, title: str, width: int) -> list[str
 def sweep_figure(comparison: SweepComparison) -> LinesInfo:
     """Figure F7: throughput of each method over one axis, with crossovers."""
     name, values = next(iter(comparison.axes.items()))
+    unit, title = DRAWN.get(name, (1.0, TITLES[name]))
     return LinesInfo(
-        x_title=TITLES[name],
+        x_title=title,
         y_title="samples/s",
         series=tuple(
             LineSeries(
                 WAYS[way],
                 tuple(
-                    (float(x), Ranged(float(y)))
+                    (unit * float(x), Ranged(float(y)))
                     for x, y in zip(values, comparison.samples_per_second(way), strict=True)
                 ),
             )
@@ -99,7 +106,7 @@ def sweep_figure(comparison: SweepComparison) -> LinesInfo:
         ),
         crossovers=tuple(
             Crossover(
-                crossing.value,
+                unit * crossing.value,
                 float(np.interp(crossing.value, values, comparison.samples))
                 / crossing.step_seconds,
                 f"{crossing.faster_beyond} from {describe_axis(name, crossing.value)}",

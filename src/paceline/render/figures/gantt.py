@@ -12,7 +12,7 @@ from paceline.render.svg.marks import bar
 from paceline.render.svg.row_layout import rows
 from paceline.render.svg.scale import Scale
 from paceline.render.svg.ticks import finite
-from paceline.step import Step
+from paceline.step import Origin, Step
 from paceline.step.critical_path import critical_path
 from paceline.units import format_seconds, seconds_unit
 
@@ -87,9 +87,11 @@ def gantt_info(step: Step, ranks: Sequence[int] | None = None) -> GanttInfo:
         busy = {lane: sum(bar.seconds for bar in bars) for lane, bars in lanes.items()}
         lanes = {lane: bars for lane, bars in lanes.items() if busy[lane] >= _IDLE_SHARE * whole}
     ordered = sorted(lanes, key=lambda lane: (lane[0], order[lane[1]]))
+    has_passes = any(bar.number for bars in lanes.values() for bar in bars)
+    who = "stage" if has_passes and step.origin is Origin.PREDICTED else "rank"
     drawn = tuple(
         GanttLane(
-            resource if one_rank else f"rank {rank} · {resource}", tuple(lanes[rank, resource])
+            resource if one_rank else f"{who} {rank} · {resource}", tuple(lanes[rank, resource])
         )
         for rank, resource in ordered[:_MOST_LANES]
     )
