@@ -30,6 +30,8 @@ WRAPPED = (
     (dist, "all_reduce"),
     (distributed_c10d, "all_reduce"),
     (nn.parallel.DistributedDataParallel, "forward"),
+    (nn.parallel.DistributedDataParallel, "_post_forward"),
+    (nn.Module, "train"),
 )
 OPTIMISER_HOOKS = (
     optimizer._global_optimizer_pre_hooks,

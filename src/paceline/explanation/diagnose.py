@@ -388,6 +388,9 @@ def _volume(
 def _processes(case: DiagnosisInput) -> Iterator[Diagnosis]:
     if case.alone is None or case.observed.processes < 2:
         return
+    least = number("explain.finding.bottleneck") * case.step_seconds
+    if case.holders.by_holder.get(Holder.OTHERS, 0.0) > least:
+        return  # the load of other programs may differ between the launches
     alone = case.alone.group.step.mean * case.observed.processes
     saved = case.step_seconds - alone
     if saved > case.noise_seconds:

@@ -108,8 +108,7 @@ def _parts(
 ) -> StepParts:
     """Parts of one launch, or of some of its steps, compared with one process."""
     use = thread_use(one.launch, states, one.profile)
-    # Communication threads that lack a core because the ranks compute are a cost of communication.
-    use = replace(use, message_delay=one.others_share * use.message_delay)
+    use = replace(use, others_share=one.others_share)
     parts = parts_of(states, roles, use, step_seconds)
     if waits_for_a_device(one.launch):
         parts = parts.plus(compute=parts.blocked, blocked=-parts.blocked)

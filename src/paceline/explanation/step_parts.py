@@ -90,12 +90,15 @@ class Roles:
 class ThreadUse:
     """Threads of a rank, seconds per step: the longest delay of one that carries messages, and of
     one that computes; time on a core of those that compute.
+
+    ``others_share`` is the share of the cores that other programs used.
     """
 
     message_delay: float = 0.0
     compute_delay: float = 0.0
     compute_running: float = 0.0
     hidden_share: float = 0.0
+    others_share: float = 1.0
 
 
 def roles_of(states: Sequence[StateProfile]) -> Roles:
@@ -161,8 +164,9 @@ def _with_threads(parts: StepParts, threads: ThreadUse) -> StepParts:
         waited = min(parts.blocked, threads.compute_running + threads.compute_delay)
         late = min(waited, threads.compute_delay)
         parts = parts.plus(blocked=-waited, contention=late, compute=waited - late)
+    # Communication threads that lack a core because the ranks compute are a cost of communication.
     shown = (1.0 - threads.hidden_share) * threads.message_delay
-    late = max(0.0, min(shown, parts.exposed + parts.collectives))
+    late = threads.others_share * max(0.0, min(shown, parts.exposed + parts.collectives))
     exposed = min(late, parts.exposed)
     return parts.plus(exposed=-exposed, collectives=exposed - late, contention=late)
 

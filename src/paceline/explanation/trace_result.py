@@ -23,9 +23,11 @@ class TraceResult(PublicResult, TraceAnalysis):
     files: tuple[tuple[str, Path], ...] = ()
 
     def parts(self) -> list[Part]:
-        """Verdict, phases by rank, messages, groups, gains of fixes, difference, files."""
+        """Verdict, levels, phases by rank, operations, messages, gains of fixes, and files."""
         optional = (tables.groups_table(self), tables.remedies_table(self))
-        parts: list[Part] = [*tables.trace_lines(self), ranks_table(self.profile)]
+        levels = tables.levels_table(self)
+        parts: list[Part] = [*tables.trace_lines(self), *([levels] if levels else [])]
+        parts += [ranks_table(self.profile), tables.operations_table(self)]
         parts += [*tables.messages_lines(self.profile), *(one for one in optional if one)]
         if self.difference is not None:
             parts += difference_tables(self.difference, "against", "this trace")

@@ -4,6 +4,8 @@ from dataclasses import asdict
 from typing import Any
 
 from paceline.explanation.trace_analysis import Remedy, TraceAnalysis
+from paceline.explanation.trace_levels import top_operations, trace_levels
+from paceline.render.safe_text import printable, shorten
 from paceline.render.table import Column, Table
 from paceline.step.exchanges import exchanges_by_group
 from paceline.step.step_profile import StepProfile
@@ -20,7 +22,8 @@ def trace_lines(found: TraceAnalysis) -> list[str]:
         f"{trace.program} trace: {plural(len(trace.training_steps), 'step')} of "
         f"{plural(ranks, 'rank')}, {format_seconds(profile.step_seconds)} per step"
     )
-    lines = [head]
+    levels = trace_levels(trace.training_steps)
+    lines = [head, *([levels.verdict] if levels is not None else [])]
     if ranks > 1:
         lines.append(
             f"Variation of the same operation costs {max(0.0, remedies.slowdown - 1):.1%} "
@@ -39,6 +42,43 @@ def trace_lines(found: TraceAnalysis) -> list[str]:
             + (f" ({profile.hidden_seconds / busy:.0%})." if busy > 0 else ".")
         )
     return lines
+
+
+def levels_table(found: TraceAnalysis) -> Table | None:
+    """Compute, exposed communication and idle time; None without a step."""
+    levels = trace_levels(found.trace.training_steps)
+    if levels is None:
+        return None
+    rows = [*levels.parts.items(), ("step", levels.step_seconds)]
+    return Table(
+        (
+            Column("level"),
+            Column("time", "ms", scale=1e3),
+            Column("share", "%", scale=100, decimals=0),
+        ),
+        tuple((name, seconds, seconds / levels.step_seconds) for name, seconds in rows),
+        title="Where a step goes",
+        note="Mean over steps and ranks; each instant has one level. Host wait: the host works "
+        "meanwhile. Kernel gaps: up to 20 us between two operations.",
+    )
+
+
+def operations_table(found: TraceAnalysis) -> Table:
+    """The operations that take most of the time."""
+    return Table(
+        (
+            Column("operation"),
+            Column("phase"),
+            Column("calls", decimals=1),
+            Column("time", "ms", scale=1e3),
+        ),
+        tuple(
+            (shorten(printable(name), 60), phase, calls, seconds)
+            for name, phase, calls, seconds in top_operations(found.trace.training_steps)
+        ),
+        title="Longest operations",
+        note="Per step and rank; operations may overlap.",
+    )
 
 
 def verdict(found: TraceAnalysis) -> str:
@@ -111,7 +151,7 @@ def groups_table(found: TraceAnalysis) -> Table | None:
 
 def trace_json(found: TraceAnalysis) -> dict[str, Any]:
     trace, remedies, profile = found.trace, found.remedies, found.profile
-    cause = remedies.cause
+    cause, levels = remedies.cause, trace_levels(trace.training_steps)
     return {
         "program": trace.program,
         "steps": len(trace.training_steps),
@@ -121,6 +161,12 @@ def trace_json(found: TraceAnalysis) -> dict[str, Any]:
         "step_seconds": profile.step_seconds,
         "exposed_communication_seconds": profile.exposed_seconds,
         "hidden_communication_seconds": profile.hidden_seconds,
+        "verdict": None if levels is None else levels.verdict,
+        "levels": {} if levels is None else dict(levels.parts),
+        "operations": [
+            {"name": name, "phase": phase, "calls": calls, "seconds": seconds}
+            for name, phase, calls, seconds in top_operations(trace.training_steps)
+        ],
         "replayed_seconds": remedies.replayed_seconds,
         "ideal_seconds": remedies.ideal_seconds,
         "slowdown": remedies.slowdown,
