@@ -70,6 +70,7 @@ CHANGES = {
     "interleave": (PIPELINE, 3),
     "pipeline": (PIPELINE, "zero-bubble"),
     "stage_layers": (PIPELINE, [5, 7]),
+    "loss_kernel": (TRANSFORMER, "chunked"),
     "recompute": (TRANSFORMER, "full"),
     "sequence_parallel": (TRANSFORMER, True),
     "tp_overlap": ({**TRANSFORMER, "sequence_parallel": True}, True),

@@ -66,7 +66,8 @@ def _option(knob: KnobField) -> Options:
         settings["show_default"] = True
 
     def added(function: Any) -> Any:
-        function = click.option(spelling, knob.name, **settings)(function)
+        spellings = [spelling, *([metadata.also] if metadata.also else [])]
+        function = click.option(*spellings, knob.name, **settings)(function)
         function.__click_params__[-1].section = metadata.group
         return function
 

@@ -18,7 +18,7 @@ from paceline.located_toml import TomlTable, read_toml
 from paceline.naming import nearest, unknown_name
 from paceline.predictor.comm.library import Library, library
 from paceline.predictor.kernels.roofline import CONVOLUTIONS
-from paceline.predictor.plan.plan_choices import ContextForm
+from paceline.predictor.plan.plan_choices import TORCH_LOSS_COPIES, ContextForm, LossKernel
 from paceline.predictor.plan.sync_policy import Policy, Synchronisation
 from paceline.predictor.uncertainty.covariates import Tuning
 from paceline.typed_toml import read_table
@@ -42,14 +42,20 @@ class FrameworkProfile:
     ``tensor_overhead_seconds`` the cost per gradient tensor (hook, copy into a bucket, buffer
     synchronisation) with more than one replica.
     ``gradient_views``: gradients are views of the buckets, so there is no second copy.
-    ``stages_by_cost``: pipelines are cut by the cost of blocks and head, not by their number.
+    ``stages_by_cost``: pipelines are cut by the cost of blocks and head, not by their number;
+    ``equal_stages``: by their number even if blocks differ, where chunks divide it.
     ``wide_gradients`` are the precisions whose gradients are kept and sent in fp32; short ones
     are kept as well if it ``keeps_short_gradients``.
     ``whole_tensors_wait``: memory of tensors gathered among tensor-parallel devices is free only
     when the device has caught up with the host.
     ``copies_keys_values``: keys and values are copied out of the projection that queries are a
-    view of, so both are kept. ``loss_in_place``: gradients of the scores overwrite scores and
-    probabilities. ``memory_from_code``: kept tensors were read in the code of the framework and
+    view of, so both are kept. ``packed_projection``: values are a view of the fused QKV projection,
+    so it is kept whole if rotary positions copy queries and keys. ``saves_operands``: linear layers
+    save their inputs in the format of their GEMMs (Transformer Engine in 8 bits).
+    ``placeholder_gradients``: gradients are added to fp32 buffers by the GEMM, and each shape of a
+    weight has an unused gradient in 16 bits that autograd receives. ``loss_copies`` are copies of
+    the scores at the peak of the program's own loss, in fp32; ``loss_kernel`` is its default.
+    ``memory_from_code``: kept tensors were read in the code of the framework and
     checked against measured peaks, so only allocator gaps are added.
     ``fused_gates``: activation and product of gated networks are one kernel that keeps its inputs
     but not the intermediate result.
@@ -82,13 +88,18 @@ class FrameworkProfile:
     shard_stage: Annotated[int, Key(low=0, high=3)] = 0
     gradient_views: bool = False
     stages_by_cost: bool = False
+    equal_stages: bool = False
     sequence_parallel: bool = False
     interleaves: bool = False
     wide_gradients: tuple[str, ...] = ()
     keeps_short_gradients: bool = False
     whole_tensors_wait: bool = False
     copies_keys_values: bool = False
-    loss_in_place: bool = False
+    packed_projection: bool = False
+    saves_operands: bool = False
+    placeholder_gradients: bool = False
+    loss_copies: Annotated[float, quantity(float)] = TORCH_LOSS_COPIES
+    loss_kernel: LossKernel = LossKernel.PLAIN
     memory_from_code: bool = False
     fused_gates: bool = False
     cp_impl: ContextForm = ContextForm.RING
@@ -108,9 +119,12 @@ class FrameworkProfile:
 
     def precision(self, name: str) -> Precision:
         """The widths of a precision as this framework keeps and sends them."""
-        usual = precision(name)
-        wide = usual.name in self.wide_gradients
-        return replace(usual, gradient_bytes=_WIDE_BYTES) if wide else usual
+        own = precision(name)
+        if own.name in self.wide_gradients:
+            own = replace(own, gradient_bytes=_WIDE_BYTES)
+        if self.saves_operands and own.other_compute:
+            own = replace(own, saved_operand_bytes=own.operand_bytes)
+        return own
 
     def gradient_bytes_kept(self, name: str) -> int:
         """Bytes of a parameter's gradient in memory, short and wide copies."""

@@ -6,7 +6,7 @@ from functools import lru_cache
 from paceline.constants import number
 from paceline.predictor.comm.fabric import outer_family, through_host
 from paceline.predictor.partition.partition import Partition, busiest_expert_load
-from paceline.predictor.plan.plan_choices import ContextForm
+from paceline.predictor.plan.plan_choices import ContextForm, Module, Recompute
 from paceline.predictor.prediction_inputs import PredictionInputs
 from paceline.predictor.schedule.timeline import Timeline
 from paceline.predictor.uncertainty.applied_corrections import variation_of
@@ -68,6 +68,7 @@ def _graph_notes(graph: Graph) -> tuple[str, ...]:
 def _choices(parts: Partition) -> Iterator[str]:
     """One note per default that was chosen for the user."""
     plan = parts.plan
+    yield from _loss_and_recomputation(parts)
     if plan.cp > 1 and plan.cp_impl is None:
         form, title = parts.cp_impl, parts.framework.title
         yield f"assumes {form} context parallelism, the default of {title} (--cp-impl)"
@@ -87,6 +88,20 @@ def _choices(parts: Partition) -> Iterator[str]:
             f"assumes {busiest_expert_load(plan):g} times the mean load on the busiest of "
             f"{plan.ep} expert-parallel devices, ± {number('parallelism.experts.spread'):.0%} "
             "(--expert-imbalance)"
+        )
+
+
+def _loss_and_recomputation(parts: Partition) -> Iterator[str]:
+    graph, plan = parts.workload.graph, parts.plan
+    vocabulary = graph.dimensions.get("vocabulary", 0)
+    if plan.loss_kernel is None and vocabulary and parts.workload.sequence is not None:
+        kernel, title = parts.framework.loss_kernel, parts.framework.title
+        yield f"assumes a {kernel} loss, the default of {title} (--loss-kernel)"
+    scores = plan.recompute is Recompute.SELECTIVE and not plan.recompute_modules
+    if plan.fused_attention and (scores or Module.CORE_ATTENTION in plan.recompute_modules):
+        yield (
+            "fused attention keeps no scores, so recomputing it frees only its row statistics and "
+            "costs one more forward pass of attention"
         )
 
 

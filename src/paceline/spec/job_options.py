@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict, TypeVar, Union
 from paceline.predictor.plan.plan_choices import (
     ContextForm,
     ExpertDispatch,
+    LossKernel,
     OptimizerState,
     PipelineSchedule,
 )
@@ -291,8 +292,18 @@ class PlanOptions(TypedDict, total=False):
     recompute: Annotated[
         str | None,
         _plan(
-            "Activation recomputation: none, selective, op, full or every:2 (every second block).",
-            metavar="POLICY",
+            "Activation recomputation: none, selective, op, full, every:2 or modules (core_attn, "
+            "layernorm, mlp, moe, ...).",
+            metavar="POLICY|MODULE[,MODULE]",
+        ),
+    ]
+    loss_kernel: Annotated[
+        str | None,
+        _plan(
+            "Kernel of the cross entropy: chunked never holds all scores, fused one copy.",
+            choices=LossKernel,
+            default="that of the framework",
+            also="--loss",
         ),
     ]
     sequence_parallel: Annotated[

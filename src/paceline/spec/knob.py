@@ -29,7 +29,8 @@ class Knob:
     describes a default that is computed; ``negative`` marks a flag that is usually on, so that
     help lists ``--no-name``. ``several`` allows lists: comma-separated text or a sequence;
     ``repeated`` is an option that is given once per value. ``key`` is its key in files [the name];
-    a dotted key is in a table. ``formerly`` is the keyword of version 0.1.
+    a dotted key is in a table. ``formerly`` is the keyword of version 0.1, ``also`` a second
+    spelling on the command line.
     """
 
     help: str
@@ -46,6 +47,7 @@ class Knob:
     repeated: bool = False
     key: str = ""
     formerly: str = ""
+    also: str = ""
 
     @property
     def text(self) -> str:

@@ -12,6 +12,8 @@ from paceline.predictor.plan.plan import Plan, plan_for
 from paceline.predictor.plan.plan_choices import (
     ContextForm,
     ExpertDispatch,
+    LossKernel,
+    Module,
     Offload,
     OptimizerState,
     PipelineSchedule,
@@ -51,6 +53,7 @@ def plan_fields(options: JobOptions) -> dict[str, Any]:
         "optimizer_state": OptimizerState,
         "cp_impl": ContextForm,
         "ep_impl": ExpertDispatch,
+        "loss_kernel": LossKernel,
         "stage_layers": _numbers,
         "offload": _offload,
         "compression": _compression,
@@ -86,12 +89,22 @@ def _micro_batch_of_a_pipeline(options: JobOptions) -> dict[str, int]:
 
 
 def _recompute(given: str) -> dict[str, Any]:
-    """``none``, ``selective``, ``full``, or ``every:2`` for every second block."""
+    """A policy, ``every:2`` for every second block, or modules separated by commas."""
+    names = [each.strip() for each in given.split(",")]
+    if len(names) > 1 or names[0] in {*Module}:
+        known_modules = {str(each): each for each in Module}
+        hint = f"modules are {', '.join(known_modules)}"
+        found = {look_up("module", each, known_modules, hint) for each in names}
+        ordered = tuple(each for each in Module if each in found)
+        return {"recompute": Recompute.SELECTIVE, "recompute_modules": ordered}
     name, _, every = given.partition(":")
     if name == "every" and every.isascii() and every.isdigit() and int(every) > 0:
         return {"recompute": Recompute.FULL, "recompute_every": int(every)}
     known = {str(each): each for each in Recompute}
-    hint = f"one of {', '.join(known)}, or every:2 for every second block"
+    hint = (
+        f"one of {', '.join(known)}, every:2 for every second block, or modules such as "
+        f"{Module.MLP},{Module.LAYER_NORM}"
+    )
     return {"recompute": look_up("recomputation", given, known, hint)}
 
 

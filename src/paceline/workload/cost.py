@@ -6,7 +6,7 @@ with a NumPy array of batches all costs are arrays.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -99,7 +99,9 @@ class LayerProfile:
 
     ``tensors`` and ``frozen_tensors`` are names and sizes (elements) of the trained and frozen
     tensors that this layer owns. ``gradient_bytes`` is the gradient that workers exchange per
-    step: that of the trained tensors, or of the rows looked up in a sparse table.
+    step: that of the trained tensors, or of the rows looked up in a sparse table. ``activation_bytes``
+    counts a tensor that several layers keep once, at the first of them; ``kept_tensors`` are all
+    tensors between layers that this layer keeps, by the node that made them, with bytes per sample.
     """
 
     name: str
@@ -117,6 +119,7 @@ class LayerProfile:
     forward_gemms: tuple[Gemm, ...]
     weight_gradient_gemms: tuple[Gemm, ...]
     input_gradient_gemms: tuple[Gemm, ...]
+    kept_tensors: tuple[tuple[str, Number], ...] = field(default=(), compare=False)
 
     @property
     def trainable_parameters(self) -> int:

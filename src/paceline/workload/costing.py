@@ -8,7 +8,16 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from paceline.errors import InputError, PacelineError
-from paceline.workload.cost import NOTHING, Affine, Gemm, GraphProfile, LayerProfile, Shape, total
+from paceline.workload.cost import (
+    NOTHING,
+    Affine,
+    Gemm,
+    GraphProfile,
+    LayerProfile,
+    Number,
+    Shape,
+    total,
+)
 from paceline.workload.ops.base import Op, Parameters, Shapes
 from paceline.workload.ops.dimensions import elements
 from paceline.workload.ops.work import INDEX_BYTES, Work
@@ -17,6 +26,9 @@ from paceline.workload.precision import Precision
 if TYPE_CHECKING:
     from paceline.workload.graph import Graph, Node
 
+AS_OPERAND = " as operand"
+"""Ending of the name of a tensor that a linear layer saves in the format of its operands."""
+KeptTensors: TypeAlias = tuple[tuple[str, Number], ...]
 Tensors: TypeAlias = tuple[tuple[str, int], ...]
 """Name and number of elements of parameter tensors."""
 
@@ -45,6 +57,9 @@ class _Costing:
         self.storage = {name: name for name in input_shapes}
         self.kept: set[str] = set()
         self.consumers = Counter(name for node in graph.nodes for name in node.inputs)
+        self.scores = {
+            name for node in graph.nodes if node.op.kind == "cross_entropy" for name in node.inputs
+        }
 
     def run(self) -> GraphProfile:
         return GraphProfile(tuple(self._layer(node) for node in self.graph.nodes))
@@ -65,6 +80,7 @@ class _Costing:
         if alone.trains:
             self.trained.add(node.name)
         work = alone.work
+        kept, tensors_kept = self._kept(node, work) if alone.trains else (NOTHING, ())
         return LayerProfile(
             name=node.name,
             kind=node.op.cost_kind,
@@ -77,10 +93,11 @@ class _Costing:
             input_gradient_flops=alone.input_gradient_flops,
             forward_bytes=alone.forward_bytes,
             backward_bytes=self._backward_bytes(node, alone),
-            activation_bytes=self._kept_bytes(node, work) if alone.trains else NOTHING,
+            activation_bytes=kept,
             forward_gemms=work.forward,
             weight_gradient_gemms=work.weight_gradient if alone.trains else (),
             input_gradient_gemms=work.input_gradient if alone.trains else (),
+            kept_tensors=tensors_kept,
         )
 
     def _owned_tensors(self, node: "Node", alone: "_Alone") -> tuple[Tensors, Tensors]:
@@ -119,16 +136,32 @@ class _Costing:
         added = _ACCUMULATION_PASSES * further * elements(alone.output)
         return alone.backward_bytes + Affine(0, added * self.precision.activation_bytes)
 
-    def _kept_bytes(self, node: "Node", work: Work) -> Affine:
+    def _kept(self, node: "Node", work: Work) -> tuple[Affine, KeptTensors]:
+        """Kept bytes without tensors that earlier layers keep, and all kept tensors."""
         kept, for_weights = work.kept, work.kept_for_weights
-        per_sample = kept.elements * self.precision.activation_bytes + kept.other_bytes
-        names = [node.inputs[position] for position in (*kept.inputs, *for_weights.inputs)]
-        for name in [*names, *([node.name] if kept.output else [])]:
-            whole = self.storage[name]
-            if whole not in self.kept:
-                self.kept.add(whole)
-                per_sample = per_sample + elements(self.shapes[whole]) * self._width(whole)
-        return Affine(kept.step_bytes, per_sample)
+        read = [(node.inputs[position], False) for position in kept.inputs]
+        read += [(node.inputs[position], True) for position in for_weights.inputs]
+        read += [(node.name, False)] if kept.output else []
+        tensors = tuple(self._stored(node, name, operand=operand) for name, operand in read)
+        per_sample = kept.own_bytes(self.precision)
+        for name, size in tensors:
+            if name not in self.kept:
+                self.kept.add(name)
+                per_sample = per_sample + size
+        return Affine(kept.step_bytes, per_sample), tensors
+
+    def _stored(self, node: "Node", name: str, *, operand: bool) -> tuple[str, Number]:
+        """Name and bytes per sample of the tensor that is saved to keep ``name``.
+
+        A linear layer that converts its input to a shorter format may save that (Transformer
+        Engine); the output layer computes in the format of the tensors between layers.
+        """
+        saved = self.precision.saved_operand_bytes
+        if operand and saved is not None and node.op.kind == "linear":
+            if node.name not in self.scores:
+                return f"{name}{AS_OPERAND}", elements(self.shapes[name]) * saved
+        whole = self.storage[name]
+        return whole, elements(self.shapes[whole]) * self._width(whole)
 
     def _width(self, tensor: str) -> int:
         spec = self.graph.inputs.get(tensor)

@@ -16,6 +16,8 @@ class Precision:
     value between layers, ``gradient_bytes`` a parameter gradient as workers exchange it. If only
     linear layers run in ``compute``, with operands converted on the fly, ``other_compute`` is the
     arithmetic of all other GEMMs (attention, the output layer); empty if all use ``compute``.
+    ``saved_operand_bytes`` is an input that a linear layer saves for its weight gradient, None if
+    it saves the tensor between layers itself.
     """
 
     name: str
@@ -25,6 +27,7 @@ class Precision:
     activation_bytes: int
     gradient_bytes: int
     other_compute: str = ""
+    saved_operand_bytes: float | None = None
 
 
 _ALL = (

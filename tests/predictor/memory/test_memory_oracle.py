@@ -17,11 +17,11 @@ from paceline.hardware import Cluster, Device, Link
 from paceline.predictor.memory.activations import (
     context_bytes,
     kept_activations,
-    loss_working_bytes,
     working_bytes,
 )
 from paceline.predictor.memory.allocator_lag import unreleased_bytes
 from paceline.predictor.memory.fit_probability import fits_in, room_bytes
+from paceline.predictor.memory.loss_memory import LossMemory
 from paceline.predictor.memory.memory_parts import (
     Memory,
     buffer_bytes,
@@ -167,12 +167,12 @@ def test_working_memory_of_recomputation_is_the_largest_block():
 
 
 @pytest.mark.parametrize(
-    ("number_format", "in_place", "width"),
-    [("fp16", False, 2 + 4 + 2), ("fp16", True, 2 + 4), ("fp32", False, 8), ("fp32", True, 4)],
+    ("number_format", "copies", "width"),
+    [("fp16", 3.0, 2 + 4 + 2), ("fp16", 2.5, 2 + 4), ("fp32", 3.0, 8), ("fp32", 2.5, 4)],
 )
-def test_scores_of_the_loss(number_format, in_place, width):
+def test_scores_of_the_loss(number_format, copies, width):
     sharding = Sharding(transformer(1), S, number_format)
-    found = loss_working_bytes(sharding.layers(), sharding, in_place)
+    found = LossMemory(copies=copies).working_bytes(sharding.layers(), sharding)
     assert float(found.per_sample) == pytest.approx(width * S * VOCABULARY)
 
 

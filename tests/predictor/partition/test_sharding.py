@@ -3,9 +3,9 @@ import pytest
 
 from paceline.predictor.memory.activations import (
     kept_activations,
-    loss_working_bytes,
     working_bytes,
 )
+from paceline.predictor.memory.loss_memory import LossMemory
 from paceline.predictor.partition.sharding import Sharding
 from paceline.predictor.partition.unfused_attention import with_unfused_scores
 from paceline.predictor.plan.plan_choices import Recompute
@@ -81,8 +81,19 @@ def test_selective_recomputation_saves_the_scores_of_unfused_attention():
     assert kept(Recompute.NONE) - kept(Recompute.SELECTIVE) == pytest.approx(scores, rel=0.01)
 
 
-def test_selective_recomputation_leaves_fused_attention_alone(gpt):
-    assert not any(kept_activations(gpt, gpt.layers(8), Recompute.SELECTIVE, 8).again)
+def test_selective_recomputation_of_fused_attention_frees_only_row_statistics(gpt):
+    """Fused attention writes no scores: 4 bytes per head and token are all that it drops."""
+    layers = gpt.layers(8)
+    none, selective = (
+        kept_activations(gpt, layers, mode, 8) for mode in (Recompute.NONE, Recompute.SELECTIVE)
+    )
+    attentions = [node.op for node in gpt.graph.nodes if node.op.kind == "attention"]
+    freed = sum(float(size.per_sample) for size in none.sizes) - sum(
+        float(size.per_sample) for size in selective.sizes
+    )
+    assert sum(selective.again) == len(attentions)
+    tokens = gpt.output_shape(gpt.graph.nodes[-3].name)[0]
+    assert freed == pytest.approx(sum(4 * op.heads * tokens / 8 for op in attentions))
 
 
 def test_experts_are_fewer_and_busier():
@@ -113,9 +124,9 @@ def test_the_end_of_forward_holds_scores_and_their_gradient_for_a_moment():
     words = 2048 * 51200
     half, full = Sharding(graph, 2048, "bf16"), Sharding(graph, 2048, "fp32")
     # Scores in 2 bytes, gradient in 4, gradient in 2; in 32 bits scores and gradient.
-    held = float(loss_working_bytes(half.layers(1), half).per_sample)
+    held = float(LossMemory().working_bytes(half.layers(1), half).per_sample)
     assert held == pytest.approx(8 * words, rel=0.02)
-    held = float(loss_working_bytes(full.layers(1), full).per_sample)
+    held = float(LossMemory().working_bytes(full.layers(1), full).per_sample)
     assert held == pytest.approx(8 * words, rel=0.02)
 
 
@@ -123,7 +134,7 @@ def test_losses_in_place_hold_scores_as_written_and_in_32_bits_for_a_moment():
     graph = zoo.build("megatron_22b")
     words = 2048 * 51200
     half, full = Sharding(graph, 2048, "bf16"), Sharding(graph, 2048, "fp32")
-    held = float(loss_working_bytes(half.layers(1), half, in_place=True).per_sample)
+    held = float(LossMemory(copies=2.5).working_bytes(half.layers(1), half).per_sample)
     assert held == pytest.approx(6 * words, rel=0.02)
-    held = float(loss_working_bytes(full.layers(1), full, in_place=True).per_sample)
+    held = float(LossMemory(copies=2.5).working_bytes(full.layers(1), full).per_sample)
     assert held == pytest.approx(4 * words, rel=0.02)

@@ -4,7 +4,7 @@ import pytest
 
 from paceline.errors import InputError
 from paceline.predictor.plan.plan import Plan, plan_for
-from paceline.predictor.plan.plan_choices import Offload, PipelineSchedule, Recompute
+from paceline.predictor.plan.plan_choices import Module, Offload, PipelineSchedule, Recompute
 from paceline.predictor.plan.sync_policy import MIB, Policy, Synchronisation
 from paceline.predictor.plan.validate_for_model import check_possible, check_recomputation
 from paceline.predictor.target_efficiency import _least_factor
@@ -187,7 +187,7 @@ SELECTIVE = {"recompute": Recompute.SELECTIVE}
 @pytest.mark.parametrize(
     ("model", "fits", "wrong"),
     [
-        ("gpt2", {**SELECTIVE, "fused_attention": False}, SELECTIVE),
+        ("gpt2", SELECTIVE, {**SELECTIVE, "recompute_modules": (Module.MOE,)}),
         ("gpt2", {**FULL, "recompute_every": 12}, {**FULL, "recompute_every": 13}),
         ("resnet50", FULL, {**SELECTIVE, "fused_attention": False}),
         ("fcn5", {}, FULL),

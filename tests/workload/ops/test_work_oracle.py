@@ -431,7 +431,7 @@ def test_experts_by_hand():
     # Input and output; a routed token is copied in and out (read, write each) and passes 20 wide.
     assert work.forward_traffic == Traffic(48 + 12 * (16 + 40), weights)
     assert work.backward_traffic == Traffic(2 * (48 + 12 * 56), weights, weights)
-    assert work.kept == Kept((0,), elements=12 * (8 + 20) + 6 * 6)
+    assert work.kept == Kept((0,), elements=12 * (4 + 20) + 6 * 6, operands=12 * (4 + 5))
     plain = ops.MixtureOfExperts(experts=3, top_k=2, hidden=5, gated=False).work(((6, 4),), True)
     assert sum(gflop(plain.forward)) == router + into // 2 + out
 

@@ -7,6 +7,7 @@ from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import (
     ContextForm,
     ExpertDispatch,
+    LossKernel,
     Offload,
     PipelineSchedule,
     Recompute,
@@ -65,6 +66,10 @@ def megatron_flags(plan: Plan, workload: Workload) -> ProgramSettings:
         chosen.missing.append(
             "Megatron-LM recomputes modules (--recompute-modules), not operations"
         )
+    if plan.loss_kernel is LossKernel.FUSED:
+        chosen.flags += ["--cross-entropy-loss-fusion", "--cross-entropy-fusion-impl te"]
+    elif plan.loss_kernel is LossKernel.CHUNKED:
+        chosen.flags += ["--cross-entropy-loss-fusion", "--cross-entropy-fusion-impl linear"]
     if plan.pipeline.splits_backward:
         chosen.missing.append(f"Megatron-LM has no schedule {plan.pipeline}")
     return _without_adapters(chosen, workload, "Megatron-LM has no adapters; use Megatron Bridge")
@@ -113,6 +118,7 @@ def torchtitan_flags(plan: Plan, workload: Workload) -> ProgramSettings:
         chosen.missing.append(
             "torchtitan's zero-bubble schedules have two or more chunks per stage"
         )
+    _kernels_in_program(chosen, plan)
     return _without_adapters(chosen, workload, "torchtitan does not support adapters")
 
 
@@ -140,6 +146,7 @@ def deepspeed_flags(plan: Plan, workload: Workload) -> ProgramSettings:
         chosen.missing.append("DeepSpeed checkpoints whole calls, not single operations")
     if plan.pipeline.splits_backward:
         chosen.missing.append(f"DeepSpeed has no schedule {plan.pipeline}")
+    _kernels_in_program(chosen, plan)
     return _with_peft(chosen, workload)
 
 
@@ -166,7 +173,19 @@ def fsdp_flags(plan: Plan, workload: Workload) -> ProgramSettings:
         chosen.missing.append(
             "in the program: checkpoint with create_selective_checkpoint_contexts around each block"
         )
+    _kernels_in_program(chosen, plan)
     return _with_peft(chosen, workload)
+
+
+def _kernels_in_program(chosen: ProgramSettings, plan: Plan) -> None:
+    """Parts of a plan that a training script applies itself: modules recomputed, loss kernel."""
+    if plan.recompute_modules:
+        names = ", ".join(plan.recompute_modules)
+        chosen.missing.append(f"in the program: torch.utils.checkpoint around {names}")
+    if plan.loss_kernel is LossKernel.FUSED:
+        chosen.missing.append("in the program: LigerCrossEntropyLoss")
+    elif plan.loss_kernel is LossKernel.CHUNKED:
+        chosen.missing.append("in the program: LigerFusedLinearCrossEntropyLoss")
 
 
 def _with_peft(chosen: ProgramSettings, workload: Workload) -> ProgramSettings:

@@ -54,6 +54,8 @@ def _megatron(plan: Plan, workload: Workload) -> ProgramFlags:
     flags += [*_megatron_sharding(plan), *_megatron_state(plan)]
     if plan.recompute is Recompute.SELECTIVE:
         flags.append("--recompute-granularity selective")
+        if plan.recompute_modules:
+            flags.append(f"--recompute-modules {' '.join(plan.recompute_modules)}")
     flags += _megatron_full_recomputation(plan, workload)
     if workload.precision in _HALVES:
         flags.append(f"--{workload.precision}")
@@ -139,7 +141,7 @@ def _torchtitan(plan: Plan, workload: Workload) -> ProgramFlags:
         "parallelism.pipeline_parallel_degree": plan.pp,
         "parallelism.context_parallel_degree": plan.cp,
         "parallelism.expert_parallel_degree": plan.ep if plan.ep > 1 else None,
-        "activation_checkpoint.mode": "selective" if some else str(plan.recompute),
+        "activation_checkpoint.mode": _torchtitan_mode(plan),
         "activation_checkpoint.selective_ac_option": plan.recompute_every if some else None,
     }
     if plan.pp > 1:
@@ -163,6 +165,12 @@ def _torchtitan(plan: Plan, workload: Workload) -> ProgramFlags:
     flags = [f"--{name} {value}" for name, value in settings.items() if value is not None]
     flags += chosen.flags
     return ProgramFlags("torchtitan", _wrapped(flags), tuple(missing))
+
+
+def _torchtitan_mode(plan: Plan) -> str:
+    if plan.recompute_modules:
+        return "none"
+    return "selective" if plan.recompute_every > 1 else str(plan.recompute)
 
 
 def _deepspeed(plan: Plan, workload: Workload) -> ProgramFlags:
@@ -194,7 +202,7 @@ def _deepspeed(plan: Plan, workload: Workload) -> ProgramFlags:
             missing.append("DeepSpeed has no interleaved schedule")
         if plan.zero >= 2:
             missing.append("DeepSpeed pipelines support only zero 0 and 1")
-    if plan.recompute is not Recompute.NONE:
+    if plan.recompute is not Recompute.NONE and not plan.recompute_modules:
         around = _checkpointed(plan)
         missing.append(f"in the program: deepspeed.checkpointing.checkpoint around {around}")
     if plan.cp > 1:
@@ -268,7 +276,8 @@ def _fsdp_imports(plan: Plan, policy: list[str]) -> list[str]:
 
 
 def _wraps_blocks(plan: Plan) -> bool:
-    return plan.recompute not in (Recompute.NONE, Recompute.OPERATION)
+    chosen = plan.recompute is Recompute.OPERATION or bool(plan.recompute_modules)
+    return plan.recompute is not Recompute.NONE and not chosen
 
 
 def _fsdp_mesh(plan: Plan) -> list[str]:

@@ -5,16 +5,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from paceline.predictor.memory.loss_memory import LossMemory
+from paceline.predictor.memory.recomputed_modules import (
+    ATTENTIONS,
+    kept_share,
+    module_activations,
+)
 from paceline.predictor.partition.sharding import ContextTensors, ShardedLayer, Sharding
 from paceline.predictor.partition.tensor_parallel import Role
-from paceline.predictor.plan.plan_choices import ContextForm, Recompute
+from paceline.predictor.plan.plan_choices import ContextForm, Module, Recompute
 from paceline.workload.blocks import part_of
 from paceline.workload.cost import Affine, Number, total
 from paceline.workload.graph import Graph
-from paceline.workload.ops import Attention, CrossEntropy, Linear, MixtureOfExperts, Op
+from paceline.workload.ops import Attention, CrossEntropy, Linear, MixtureOfExperts
 
 _WIDE_BYTES = 4
-_ATTENTIONS = ("attention", "relative_attention", "additive_attention")
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,15 @@ class KeptActivations:
     again: tuple[bool, ...]
 
 
+@dataclass(frozen=True)
+class KeepingHabits:
+    """What a program keeps besides the tensors that autograd needs; see `FrameworkProfile`."""
+
+    copies_keys_values: bool = False
+    packed_projection: bool = False
+    loss: LossMemory = LossMemory()
+
+
 def kept_activations(
     sharding: Sharding,
     layers: Sequence[ShardedLayer],
@@ -33,7 +47,8 @@ def kept_activations(
     sequence_parallel: bool = False,
     positions: Sequence[int] | None = None,
     every: int = 1,
-    copies_keys_values: bool = False,
+    habits: KeepingHabits = KeepingHabits(),
+    modules: tuple[Module, ...] = (),
 ) -> KeptActivations:
     """Kept activations of one device and micro-batch, for all layers or some positions.
 
@@ -41,24 +56,28 @@ def kept_activations(
     writes (Korthikanti et al. 2022). ``full`` keeps only the input of each numbered block, or of
     one in ``every``, divided by tokens with sequence parallelism. ``op`` keeps the input of each
     block and the results of fused attention, experts and every second linear layer (torchtitan's
-    selective op). With ``copies_keys_values`` attention without grouped queries keeps keys and
-    values twice.
+    selective op). With ``modules`` selective recomputation applies to these instead of scores.
     """
     sizes = [layer.profile.activation_bytes for layer in layers]
     again = [False] * len(layers)
     nodes = sharding.graph.nodes
     indices = range(len(nodes)) if positions is None else positions
-    if copies_keys_values:
+    if modules:
+        kept = module_activations(sharding, modules)
         for index, position in enumerate(indices):
-            sizes[index] += _copied_keys_values(nodes[position].op, layers[index])
-    if recompute is Recompute.SELECTIVE:
+            share = kept_share(sharding, position, tp, sequence_parallel)
+            again[index] = kept.again[position]
+            sizes[index] = Affine(sizes[index].fixed, kept.sizes[position] * share)
+    for index, position in enumerate(indices):
+        if isinstance(nodes[position].op, CrossEntropy):
+            sizes[index] = habits.loss.kept_bytes(sharding, position, layers[index])
+        elif isinstance(nodes[position].op, Attention):
+            sizes[index] += _projection_copies(sharding.graph, position, layers[index], habits)
+    if recompute is Recompute.SELECTIVE and not modules:
         for index, position in enumerate(indices):
-            op = nodes[position].op
-            # Fused attention writes no scores, so there is nothing to save.
-            if op.kind in _ATTENTIONS and not getattr(op, "fused", False):
+            if nodes[position].op.kind in ATTENTIONS:
                 again[index] = True
-                inputs = _input_bytes(sharding, position)
-                sizes[index] = _smaller(sizes[index], Affine(0, inputs / tp))
+                sizes[index] = _selective(sharding, position, sizes[index], tp)
     if recompute is Recompute.FULL:
         share = tp if sequence_parallel else 1
         # torchtitan's layer frequency: every n-th block, starting with the n-th.
@@ -79,10 +98,45 @@ def kept_activations(
     return KeptActivations(tuple(sizes), tuple(again))
 
 
-def _copied_keys_values(op: Op, layer: ShardedLayer) -> Affine:
-    """Copies of keys and values if queries are a view of the fused QKV projection."""
-    ungrouped = isinstance(op, Attention) and op.fused and op.kv_heads == op.heads
-    return layer.context.keys_values if ungrouped and layer.context else Affine()
+def _selective(sharding: Sharding, position: int, plain: Affine, tp: Number) -> Affine:
+    """Kept bytes of attention whose scores are recomputed.
+
+    Fused attention writes no scores: only its log-sum-exp per row is not kept.
+    """
+    op = sharding.graph.nodes[position].op
+    if isinstance(op, Attention) and op.fused:
+        rows = sharding.output_shape(sharding.graph.nodes[position].name)[0]
+        return plain + Affine(0, -op.heads * rows * _WIDE_BYTES / tp)
+    return _smaller(plain, Affine(0, _input_bytes(sharding, position) / tp))
+
+
+def _projection_copies(
+    graph: Graph, position: int, layer: ShardedLayer, habits: KeepingHabits
+) -> Affine:
+    """Second copies of queries, keys or values if they are views of a fused QKV projection.
+
+    Keys and values are copied out of the projection that queries are a view of (nanotron), or
+    rotary positions copy queries and keys while values are a view of it (Megatron Core).
+    """
+    op = graph.nodes[position].op
+    if layer.context is None or not isinstance(op, Attention):
+        return Affine()
+    copied = Affine()
+    if habits.copies_keys_values and op.fused and op.kv_heads == op.heads:
+        copied += layer.context.keys_values
+    if habits.packed_projection and _is_rotated(graph, graph.nodes[position].inputs[0]):
+        half = Affine(0, layer.context.keys_values.per_sample / 2)
+        copied += layer.context.queries + half
+    return copied
+
+
+@lru_cache(maxsize=4096)
+def _is_rotated(graph: Graph, name: str) -> bool:
+    """Whether a tensor is the rotated result of a linear layer."""
+    if name in graph.inputs:
+        return False
+    node = graph.node(name)
+    return node.op.kind == "rotary" and isinstance(graph.node(node.inputs[0]).op, Linear)
 
 
 def _kept_result(
@@ -156,26 +210,6 @@ def _numbered_blocks(graph: Graph) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(own) for name, own in found.items() if name)
 
 
-def loss_working_bytes(
-    layers: Sequence[ShardedLayer], sharding: Sharding, in_place: bool = False
-) -> Affine:
-    """Temporary memory of the loss besides its kept log-probabilities.
-
-    The scores, their gradient in fp32, and that gradient in the compute precision if shorter.
-    Losses that work ``in_place`` hold the scores in both precisions, and gradients overwrite them.
-    """
-    width = sharding.precision.activation_bytes
-    is_short = width < _WIDE_BYTES
-    if in_place:
-        held = width + (_WIDE_BYTES if is_short else 0)
-    else:
-        held = width + _WIDE_BYTES + (width if is_short else 0)
-    return total(
-        Affine(0, held / _WIDE_BYTES * layers[index].profile.activation_bytes.per_sample)
-        for index in _losses(sharding.graph)
-    )
-
-
 def context_bytes(tensors: ContextTensors, form: ContextForm, cp: int, width: int) -> Affine:
     """Temporary memory of attention with ``cp`` context-parallel devices.
 
@@ -191,12 +225,6 @@ def context_bytes(tensors: ContextTensors, form: ContextForm, cp: int, width: in
             return Affine(0, tensors.queries.per_sample + passed + result)
         case ContextForm.RING | ContextForm.RING_IN_ORDER:
             return Affine(0, 2 * passed + summed)
-
-
-@lru_cache(maxsize=64)
-def _losses(graph: Graph) -> tuple[int, ...]:
-    """Positions of the losses."""
-    return tuple(i for i, node in enumerate(graph.nodes) if isinstance(node.op, CrossEntropy))
 
 
 def _input_bytes(sharding: Sharding, index: int) -> Number:

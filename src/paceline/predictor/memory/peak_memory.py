@@ -9,7 +9,6 @@ from paceline.constants import number
 from paceline.predictor.framework_profiles import FrameworkProfile
 from paceline.predictor.memory.activations import (
     context_bytes,
-    loss_working_bytes,
     whole_bytes,
     working_bytes,
 )
@@ -23,7 +22,13 @@ from paceline.predictor.memory.memory_parts import (
     sharded_bytes,
 )
 from paceline.predictor.memory.offload import moved_bytes
-from paceline.predictor.partition.partition import Partition, weights_at
+from paceline.predictor.memory.placeholder_gradients import (
+    has_placeholders,
+    output_placeholder_bytes,
+    placeholder_bytes,
+)
+from paceline.predictor.memory.recomputed_modules import transient_bytes
+from paceline.predictor.partition.partition import Partition, habits_of, weights_at
 from paceline.predictor.plan.plan_choices import Offload, PipelineSchedule, Recompute
 from paceline.predictor.schedule.zero_bubble_orders import peaks_held
 from paceline.workload.blocks import blocks
@@ -81,6 +86,10 @@ def _stages_memory(parts: Partition, counts: Array) -> Memory:
             plan.zero,
             copies_gradients=parts.framework.copies_gradients(synchronisation),
         )
+    if has_placeholders(parts):
+        buffers += placeholder_bytes(
+            parts.sharding.graph, parts.classes.first, parts.kinds, plan.ep, widths.weight_bytes
+        )
     activations = _activations(parts, counts)
     gaps = allocator_bytes(activations, parts.framework)
     return Memory(
@@ -109,19 +118,37 @@ def _activations(parts: Partition, counts: Array) -> Numbers:
     passing = np.zeros(plan.pp)
     if plan.recompute in (Recompute.FULL, Recompute.OPERATION):
         passing += float(working_bytes(parts.layers, parts.sharding).at(batch))
+    if plan.recompute_modules:
+        modules = plan.recompute_modules
+        largest = transient_bytes(parts.sharding, modules, plan.tp, plan.sequence_parallel)
+        passing += float(largest.at(batch))
     passing += _context_bytes(parts)
-    in_place = parts.framework.loss_in_place
-    scores = float(loss_working_bytes(parts.layers, parts.sharding, in_place).at(batch))
+    loss, placeholder = (
+        habits_of(plan, parts.framework).loss,
+        output_placeholder_bytes(parts, plan.tp),
+    )
+    scores = float(loss.peak_bytes(parts.layers, parts.sharding, batch, placeholder))
     head = 0 if plan.pipeline.is_v else -1
     passing[head] = max(passing[head], scores)
-    sizes = zip(parts.loads, parts.kept.sizes, strict=True)
-    kept = counts @ [load * float(size.at(batch)) for load, size in sizes]
+    kept = _kept(parts, counts)
     all_held = kept * held
     if Offload.ACTIVATIONS in plan.offload:
         # Two blocks stay: the one that computes, and the one that is on its way.
         moved = counts @ moved_bytes(parts) * held
         all_held = all_held - moved + np.minimum(moved, 2.0 * _fullest_block(parts))
     return np.asarray(all_held + passing + _waiting(parts, counts))
+
+
+def _kept(parts: Partition, counts: Array) -> Array:
+    """Kept activations of one micro-batch by stage.
+
+    Layers route independently, so the sum of their loads on one device is nearer to the mean than
+    the busiest device of a layer is: of n layers, the excess is 1 / sqrt(n) of that of one.
+    """
+    sizes = np.array([float(size.at(parts.share_of_batch)) for size in parts.kept.sizes])
+    experts = counts @ [float(part.is_expert) for part in parts.kinds]
+    excess = (parts.loads - 1.0) * sizes
+    return np.asarray(counts @ sizes + counts @ excess / np.sqrt(np.maximum(experts, 1.0)))
 
 
 def _fullest_block(parts: Partition) -> float:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from paceline.predictor.memory.activations import kept_activations
 from paceline.predictor.partition.sharding import Sharding
-from paceline.predictor.plan.plan_choices import SEARCHED_RECOMPUTATIONS, Recompute
+from paceline.predictor.plan.plan_choices import SEARCHED_RECOMPUTATIONS, Module, Recompute
 
 
 @dataclass(frozen=True)
@@ -36,18 +36,26 @@ def no_sharing(layers: int) -> LayerClasses:
 
 @lru_cache(maxsize=32)
 def unique_layers(
-    sharding: Sharding, sequence_parallel: bool, every: int = 1, *, by_operation: bool = False
+    sharding: Sharding,
+    sequence_parallel: bool,
+    every: int = 1,
+    *,
+    by_operation: bool = False,
+    modules: tuple[Module, ...] = (),
 ) -> LayerClasses:
     """Classes of layers that cost the same for every degree and recomputation.
 
     Blocks differ if one in ``every`` is recomputed, linear layers if some of them are
-    (``by_operation``).
+    (``by_operation``), layers of blocks if ``modules`` of them are.
     """
     parts = sharding.layers(2, 1, sequence_parallel)
     kept = [
         kept_activations(sharding, parts, mode, 2, sequence_parallel, every=every)
         for mode in (*SEARCHED_RECOMPUTATIONS, *[Recompute.OPERATION] * by_operation)
     ]
+    if modules:
+        mode = Recompute.SELECTIVE
+        kept.append(kept_activations(sharding, parts, mode, 2, sequence_parallel, modules=modules))
     known: dict[object, int] = {}
     of_layer = np.empty(len(parts), dtype=np.intp)
     first: list[int] = []

@@ -12,7 +12,12 @@ from paceline.constants import number
 from paceline.hardware import Cluster
 from paceline.predictor.comm.expert_messages import relative_gradient_cost
 from paceline.predictor.framework_profiles import FrameworkProfile
-from paceline.predictor.memory.activations import KeptActivations, kept_activations
+from paceline.predictor.memory.activations import (
+    KeepingHabits,
+    KeptActivations,
+    kept_activations,
+)
+from paceline.predictor.memory.loss_memory import LossMemory
 from paceline.predictor.partition.fused_gates import with_fused_gates
 from paceline.predictor.partition.layer_classes import LayerClasses, no_sharing, unique_layers
 from paceline.predictor.partition.rank_layout import Layout, layout_of
@@ -113,7 +118,8 @@ def partition(
         plan.sequence_parallel,
         classes.first,
         plan.recompute_every,
-        framework.copies_keys_values,
+        habits_of(plan, framework),
+        plan.recompute_modules,
     )
     busiest = busiest_expert_load(plan)
     layout = layout_of(plan, cluster.devices_per_node)
@@ -137,6 +143,12 @@ def partition(
         gradient_bytes=spread * gradients,
         weight_bytes=spread * weights_at(workload, kinds, precision.operand_bytes),
     )
+
+
+def habits_of(plan: Plan, framework: FrameworkProfile) -> KeepingHabits:
+    """What the program keeps in addition, by plan and framework."""
+    loss = LossMemory(plan.loss_kernel or framework.loss_kernel, framework.loss_copies)
+    return KeepingHabits(framework.copies_keys_values, framework.packed_projection, loss)
 
 
 def busiest_expert_load(plan: Plan) -> float:
@@ -171,7 +183,11 @@ def _classes(sharding: Sharding, plan: Plan, *, each_layer: bool) -> LayerClasse
         return no_sharing(len(sharding.graph.nodes))
     by_operation = plan.recompute is Recompute.OPERATION
     return unique_layers(
-        sharding, plan.sequence_parallel, plan.recompute_every, by_operation=by_operation
+        sharding,
+        plan.sequence_parallel,
+        plan.recompute_every,
+        by_operation=by_operation,
+        modules=plan.recompute_modules,
     )
 
 

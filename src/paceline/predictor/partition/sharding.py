@@ -10,7 +10,7 @@ from functools import cached_property
 
 from paceline.predictor.partition.device_share import divided_profile, routed_expert_share
 from paceline.predictor.partition.tensor_parallel import Division, Role, Transfer, divide
-from paceline.workload.cost import Affine, GraphProfile, LayerProfile, Number
+from paceline.workload.cost import Affine, GraphProfile, LayerProfile, Number, Shape
 from paceline.workload.graph import Graph, Node
 from paceline.workload.ops import Attention, MixtureOfExperts, RelativeAttention
 from paceline.workload.ops.dimensions import elements
@@ -141,6 +141,10 @@ class Sharding:
         if layer is None:
             return Affine()
         return Affine(0, elements(layer.output_shape) * self.precision.activation_bytes)
+
+    def output_shape(self, name: str) -> Shape:
+        """Shape of one sample of the result of a layer."""
+        return self._by_name[name].output_shape
 
     def _layer(
         self,

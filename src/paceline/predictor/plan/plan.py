@@ -8,6 +8,8 @@ from paceline.predictor.comm.compression import NO_COMPRESSION, Compression
 from paceline.predictor.plan.plan_choices import (
     ContextForm,
     ExpertDispatch,
+    LossKernel,
+    Module,
     Offload,
     OptimizerState,
     PipelineSchedule,
@@ -28,7 +30,8 @@ class Plan:
     the ZeRO stage (1 optimizer state, 2 gradients too, 3 weights too). ``shard_group`` is the size
     of a shard group, and groups hold copies of each other (HSDP); None for one group of all ``dp``
     x ``cp``. ``optimizer_state`` is the precision of momenta. Full recomputation applies to one
-    block in ``recompute_every``. ``cp_impl`` None is the default of the framework.
+    block in ``recompute_every``, selective recomputation to ``recompute_modules`` (none: the scores of attention).
+    ``cp_impl`` and ``loss_kernel`` None are the default of the framework.
     ``expert_imbalance`` is the load of the busiest expert-parallel device over the mean; None is a
     prior that widens the interval. ``offload`` moves state to the host. ``tp_overlap`` splits GEMMs
     to overlap tensor-parallel communication with them; ``ep_overlap`` overlaps the all-to-all of
@@ -69,6 +72,8 @@ class Plan:
     tp_overlap: bool = False
     ep_impl: ExpertDispatch = ExpertDispatch.ALL_TO_ALL
     ep_overlap: bool = False
+    loss_kernel: LossKernel | None = None
+    recompute_modules: tuple[Module, ...] = ()
 
     def __post_init__(self) -> None:
         check_consistent(self)
@@ -134,6 +139,8 @@ class Plan:
             fused_attention=self.fused_attention,
             optimizer_state=self.optimizer_state,
             offload=self.offload,
+            loss_kernel=self.loss_kernel,
+            recompute_modules=self.recompute_modules,
         )
 
     def undivided(self) -> "Plan":
@@ -155,7 +162,9 @@ class Plan:
 
     @property
     def format_recompute(self) -> str:
-        """The value of ``--recompute``: ``full``, ``every:2``."""
+        """The value of ``--recompute``: ``full``, ``every:2``, ``mlp,layernorm``."""
+        if self.recompute_modules:
+            return ",".join(self.recompute_modules)
         return f"every:{self.recompute_every}" if self.recompute_every > 1 else str(self.recompute)
 
     @property

@@ -41,15 +41,52 @@ class Recompute(StrEnum):
 
     NONE = "none"
     SELECTIVE = "selective"
-    """The scores and softmax of attention, which are large and cheap (Korthikanti et al. 2022)."""
+    """The scores and softmax of attention, which are large and cheap (Korthikanti et al. 2022), or
+    chosen modules of each block (Megatron-LM's ``--recompute-modules``)."""
     FULL = "full"
     """Everything but the input of each block."""
     OPERATION = "op"
     """All operations of a block except attention and every second linear layer (torchtitan)."""
 
 
+class Module(StrEnum):
+    """Modules of a block that can be recomputed, named as Megatron-LM names them."""
+
+    CORE_ATTENTION = "core_attn"
+    """Scores and weighted sum of attention."""
+    LAYER_NORM = "layernorm"
+    """Outputs of the norms before attention and feed-forward."""
+    MLP = "mlp"
+    """The dense feed-forward network."""
+    MOE = "moe"
+    """Router, experts and shared experts."""
+    MOE_ACTIVATION = "moe_act"
+    """Outputs of the activation of experts."""
+    SHARED_EXPERTS = "shared_experts"
+    """Shared experts."""
+    LATENT_PROJECTION = "mla_up_proj"
+    """Up-projections and rotary positions of latent attention."""
+
+
 SEARCHED_RECOMPUTATIONS = (Recompute.NONE, Recompute.SELECTIVE, Recompute.FULL)
 """Modes that `advise` searches."""
+
+
+class LossKernel(StrEnum):
+    """How a program computes the cross entropy of tokens."""
+
+    PLAIN = "plain"
+    """Probabilities and gradients of the scores are tensors in fp32."""
+    FUSED = "fused"
+    """One kernel; gradients overwrite the scores (Liger, Transformer Engine)."""
+    CHUNKED = "chunked"
+    """Output layer and loss chunk by chunk, so the scores never exist as a whole (Liger's fused
+    linear cross entropy)."""
+
+
+TORCH_LOSS_COPIES = 3.0
+"""Copies of the scores in fp32 at the peak of ``torch.nn.functional.cross_entropy``: log-
+probabilities and two gradients."""
 
 
 class OptimizerState(StrEnum):

@@ -2,6 +2,7 @@
 
 from paceline.errors import InputError
 from paceline.predictor.memory.activations import numbered_parts
+from paceline.predictor.memory.recomputed_modules import has_module
 from paceline.predictor.partition.tensor_parallel import check_divisible
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import ContextForm, Recompute
@@ -69,18 +70,19 @@ def check_sharding(plan: Plan) -> None:
 
 
 def check_recomputation(plan: Plan, graph: Graph) -> None:
-    """Reject recomputation that saves no memory."""
+    """Reject recomputation of layers that the network does not have."""
     if plan.recompute is Recompute.SELECTIVE:
         if not any(isinstance(node.op, Attention) for node in graph.nodes):
             raise InputError(
                 f"selective recomputation needs attention, but {graph.name} has none",
                 "use --recompute full or none",
             )
-        if plan.fused_attention:
-            raise InputError(
-                "selective recomputation has no effect with fused attention, which keeps no scores",
-                "omit --recompute, use full, or add --no-fused-attention",
-            )
+    missing = [each for each in plan.recompute_modules if not has_module(graph, each)]
+    if missing:
+        raise InputError(
+            f"--recompute {missing[0]} selects no layer of {graph.name}",
+            f"omit {missing[0]}, or use --recompute full",
+        )
     count = len(numbered_parts(graph))
     if plan.recompute_every > max(1, count):
         raise InputError(

@@ -29,6 +29,11 @@ def check_consistent(plan: "Plan") -> None:
             f"recompute_every {plan.recompute_every} needs full recomputation",
             "use --recompute every:2, or recompute=full with recompute_every",
         )
+    if plan.recompute_modules and plan.recompute is not Recompute.SELECTIVE:
+        raise InputError(
+            f"recompute_modules need selective recomputation (got {plan.recompute})",
+            "use --recompute with names of modules, such as mlp,layernorm",
+        )
     _check_pipeline(plan)
 
 

@@ -11,14 +11,19 @@ from paceline.predictor.kernels.efficiency import Efficiency
 from paceline.predictor.kernels.gemm_arrays import BACKWARD, FORWARD
 from paceline.predictor.kernels.layer_arrays import Array, LayerArrays
 from paceline.predictor.memory.activations import (
+    KeepingHabits,
     KeptActivations,
     kept_activations,
-    loss_working_bytes,
     whole_bytes,
     working_bytes,
 )
+from paceline.predictor.memory.placeholder_gradients import (
+    has_placeholders,
+    output_placeholder_bytes,
+    placeholder_bytes,
+)
 from paceline.predictor.partition.layer_classes import LayerClasses
-from paceline.predictor.partition.partition import Partition
+from paceline.predictor.partition.partition import Partition, habits_of
 from paceline.predictor.partition.rank_layout import Layout
 from paceline.predictor.partition.sharding import ShardedLayer, ShardMessage
 from paceline.predictor.plan.plan_choices import SEARCHED_RECOMPUTATIONS
@@ -126,9 +131,23 @@ class LayerTable:
     @cached_property
     def loss_working_bytes(self) -> Array:
         """Temporary memory of losses, by micro-batch."""
-        in_place = self.whole.framework.loss_in_place
-        size = loss_working_bytes(self.parts, self.whole.sharding, in_place)
-        return np.asarray(size.at(self.micro_batches), dtype=float)
+        placeholder = output_placeholder_bytes(self.whole, self.tp)
+        loss = self._habits.loss
+        size = loss.peak_bytes(self.parts, self.whole.sharding, self.micro_batches, placeholder)
+        return np.asarray(size, dtype=float)
+
+    @cached_property
+    def placeholder_bytes(self) -> float:
+        """Unused weight gradients of programs that accumulate gradients in GEMMs."""
+        if not has_placeholders(self.whole):
+            return 0.0
+        kinds = [self.parts[position] for position in self._first]
+        width = self.whole.precision.weight_bytes
+        return placeholder_bytes(self.whole.sharding.graph, self._first, kinds, 1, width)
+
+    @cached_property
+    def _habits(self) -> KeepingHabits:
+        return habits_of(self.whole.plan, self.whole.framework)
 
     def _sums(self, counts: Array) -> Sums:
         return Sums(
@@ -178,10 +197,9 @@ class LayerTable:
     def _kept(self, kinds: Sequence[ShardedLayer]) -> list[KeptActivations]:
         """Kept bytes of each kind and whether it is recomputed, by recomputation mode."""
         sharding, tokens = self.whole.sharding, self.sequence_parallel
-        twice = self.whole.framework.copies_keys_values
         return [
             kept_activations(
-                sharding, kinds, mode, self.tp, tokens, self._first, copies_keys_values=twice
+                sharding, kinds, mode, self.tp, tokens, self._first, habits=self._habits
             )
             for mode in MODES
         ]

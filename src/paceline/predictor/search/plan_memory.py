@@ -98,6 +98,7 @@ def _stage_bytes(
         + activations
         + allocator_bytes(activations, network.framework)
         + np.where(shards == 1, 0.0, buffers)
+        + grid.table.placeholder_bytes
         + short * largest_tensor(part.profile for part in grid.table.parts)
     )
 

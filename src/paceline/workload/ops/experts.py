@@ -50,7 +50,11 @@ class MixtureOfExperts(Op):
         return shapes
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Saves the routed tokens and the inner activations of their experts."""
+        """Saves the input, the routed tokens and the inner activations of their experts.
+
+        Routing weights are applied to the inner activations (Megatron Core's weighted SwiGLU), so
+        results of experts are not saved.
+        """
         tokens, width = inputs[0][0], fixed_dimension(inputs[0], -1)
         routed = tokens * self.top_k
         load = even_share(routed, self.experts)
@@ -71,5 +75,9 @@ class MixtureOfExperts(Op):
             ),
             forward_traffic=Traffic(moved, weights),
             backward_traffic=Traffic(2 * moved, weights, weights),
-            kept=Kept((0,), elements=routed * (2 * width + inner) + tokens * 2 * self.experts),
+            kept=Kept(
+                (0,),
+                elements=routed * (width + inner) + tokens * 2 * self.experts,
+                operands=routed * (width + self.hidden),
+            ),
         )

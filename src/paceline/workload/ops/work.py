@@ -45,8 +45,9 @@ class Kept:
     """Tensors saved for backward.
 
     ``inputs`` are positions of saved inputs, ``output`` is the result; ``elements`` are
-    further elements per sample, ``other_bytes`` bytes per sample of fixed width (indices, masks,
-    statistics of a token), ``step_bytes`` bytes per step (statistics of a batch).
+    further elements per sample, ``operands`` those of them that are inputs of GEMMs,
+    ``other_bytes`` bytes per sample of fixed width (indices, masks, statistics of a token),
+    ``step_bytes`` bytes per step (statistics of a batch).
     """
 
     inputs: tuple[int, ...] = ()
@@ -54,6 +55,14 @@ class Kept:
     elements: Number = 0
     other_bytes: Number = 0
     step_bytes: int = 0
+    operands: Number = 0
+
+    def own_bytes(self, precision: Precision) -> Number:
+        """Bytes per sample besides inputs and output."""
+        saved = precision.saved_operand_bytes
+        width = precision.activation_bytes if saved is None else saved
+        plain = (self.elements - self.operands) * precision.activation_bytes
+        return plain + self.operands * width + self.other_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,56 @@
+"""Unused weight gradients of programs whose GEMMs add gradients to fp32 buffers themselves.
+
+Autograd still receives a gradient in the format of the weights. Transformer Engine caches one per
+shape of a weight (``get_dummy_wgrad``) and keeps it; Megatron Core's output layer allocates its own
+in every backward pass.
+"""
+
+from collections.abc import Sequence
+
+from paceline.predictor.memory.loss_memory import output_layer_elements
+from paceline.predictor.partition.partition import Partition
+from paceline.predictor.partition.sharding import ShardedLayer
+from paceline.workload.blocks import part_of
+from paceline.workload.cost import Number
+from paceline.workload.graph import Graph
+from paceline.workload.ops import Linear, MixtureOfExperts
+
+
+def has_placeholders(parts: Partition) -> bool:
+    """Whether the framework accumulates gradients in fp32 in the GEMMs of 16-bit weights."""
+    widths = parts.precision
+    return parts.framework.placeholder_gradients and widths.gradient_bytes > widths.weight_bytes
+
+
+def placeholder_bytes(
+    graph: Graph, positions: Sequence[int], kinds: Sequence[ShardedLayer], ep: int, width: float
+) -> float:
+    """Gradients that are kept: one per linear layer of a block, one per matrix of an expert.
+
+    ``positions`` are those of the first layer of each of ``kinds``; blocks share shapes.
+    """
+    sizes: dict[str, float] = {}
+    for position, layer in zip(positions, kinds, strict=True):
+        node = graph.nodes[position]
+        part = part_of(node.name)
+        if part and layer.profile.tensors:
+            name = node.name[len(part) :]
+            sizes[name] = max(sizes.get(name, 0.0), width * _elements(node.op, layer, ep))
+    return sum(sizes.values())
+
+
+def _elements(op: object, layer: ShardedLayer, ep: int) -> float:
+    tensors = layer.profile.tensors
+    if isinstance(op, Linear):
+        return float(sum(size for name, size in tensors if name == "weight"))
+    if isinstance(op, MixtureOfExperts):
+        held = sum(size for name, size in tensors if not name.startswith("router"))
+        return float(held) / (op.experts / ep)
+    return 0.0
+
+
+def output_placeholder_bytes(parts: Partition, tp: Number) -> float:
+    """The unused gradient of the output layer, which exists while its backward runs."""
+    if not has_placeholders(parts):
+        return 0.0
+    return float(output_layer_elements(parts.sharding) / tp * parts.precision.weight_bytes)
