@@ -99,9 +99,10 @@ class LayerProfile:
 
     ``tensors`` and ``frozen_tensors`` are names and sizes (elements) of the trained and frozen
     tensors that this layer owns. ``gradient_bytes`` is the gradient that workers exchange per
-    step: that of the trained tensors, or of the rows looked up in a sparse table. ``activation_bytes``
-    counts a tensor that several layers keep once, at the first of them; ``kept_tensors`` are all
-    tensors between layers that this layer keeps, by the node that made them, with bytes per sample.
+    step: that of the trained tensors, or of the rows looked up in a sparse table.
+    ``activation_bytes`` counts a tensor that several layers keep once, at the first of them;
+    ``kept_tensors`` are all tensors between layers that this layer keeps, by the node that made
+    them, with bytes per sample.
     """
 
     name: str

@@ -157,9 +157,9 @@ class _Costing:
         Engine); the output layer computes in the format of the tensors between layers.
         """
         saved = self.precision.saved_operand_bytes
-        if operand and saved is not None and node.op.kind == "linear":
-            if node.name not in self.scores:
-                return f"{name}{AS_OPERAND}", elements(self.shapes[name]) * saved
+        converted = node.op.kind == "linear" and node.name not in self.scores
+        if operand and converted and saved is not None:
+            return f"{name}{AS_OPERAND}", elements(self.shapes[name]) * saved
         whole = self.storage[name]
         return whole, elements(self.shapes[whole]) * self._width(whole)
 

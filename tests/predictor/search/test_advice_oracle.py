@@ -32,14 +32,14 @@ def predicted(search, plan):
 
 @pytest.fixture(scope="module")
 def tight():
-    search = search_with(150e6)
+    search = search_with(115e6)
     return search, advise(search, 3)
 
 
 def test_best_plans_fit_and_come_in_order(tight):
     search, advice = tight
     found = search.run()
-    room = room_bytes(150e6)
+    room = room_bytes(115e6)
     steps = [own.prediction.step_seconds for own in advice.best]
     for own in advice.best:
         assert float(own.prediction.memory.total_bytes) <= room
@@ -56,7 +56,7 @@ def test_best_plans_fit_and_come_in_order(tight):
 
 def test_faster_plans_that_do_not_fit(tight):
     search, advice = tight
-    room = room_bytes(150e6)
+    room = room_bytes(115e6)
     assert len(advice.infeasible) >= 2
     remedies = [own.remedy for own in advice.infeasible]
     assert any(text.startswith("fits with") for text in remedies)

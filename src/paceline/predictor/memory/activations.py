@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from paceline.predictor.memory.loss_memory import LossMemory
+from paceline.predictor.memory.loss_memory import TORCH_LOSS, LossMemory
 from paceline.predictor.memory.recomputed_modules import (
     ATTENTIONS,
     kept_share,
@@ -36,7 +36,11 @@ class KeepingHabits:
 
     copies_keys_values: bool = False
     packed_projection: bool = False
-    loss: LossMemory = LossMemory()
+    loss: LossMemory = TORCH_LOSS
+
+
+NO_HABITS = KeepingHabits()
+"""Only what autograd needs, and the loss of PyTorch."""
 
 
 def kept_activations(
@@ -47,7 +51,7 @@ def kept_activations(
     sequence_parallel: bool = False,
     positions: Sequence[int] | None = None,
     every: int = 1,
-    habits: KeepingHabits = KeepingHabits(),
+    habits: KeepingHabits = NO_HABITS,
     modules: tuple[Module, ...] = (),
 ) -> KeptActivations:
     """Kept activations of one device and micro-batch, for all layers or some positions.

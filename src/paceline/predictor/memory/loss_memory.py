@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from paceline.predictor.memory.memory_parts import Numbers
+from paceline.predictor.partition.fused_loss import FusedCrossEntropy
 from paceline.predictor.partition.sharding import ShardedLayer, Sharding
 from paceline.predictor.plan.plan_choices import TORCH_LOSS_COPIES, LossKernel
 from paceline.workload.cost import Affine, Number, total
@@ -32,18 +33,14 @@ class LossMemory:
         """Bytes kept from the forward to the backward pass of a loss.
 
         Plain: probabilities in fp32. Fused: gradients in the format of the scores, which they
-        overwrite (Liger, Transformer Engine). Chunked: the gradient of the hidden states, as
-        output layer and loss are computed chunk by chunk (Liger's fused linear cross entropy).
+        overwrite. Chunked: the gradient of the hidden states, as output layer and loss are
+        computed chunk by chunk (Liger's fused linear cross entropy).
         """
-        plain = layer.profile.activation_bytes
-        scores = sharding.graph.nodes[position].inputs[0]
-        if self.kernel is LossKernel.PLAIN or sharding.graph.nodes[position].op.kind != _FUSED:
-            return plain
-        width = sharding.precision.activation_bytes
-        if self.kernel is LossKernel.FUSED:
-            return Affine(0, width / _WIDE_BYTES * plain.per_sample)
-        hidden = _hidden_of(sharding, scores)
-        return plain if hidden is None else sharding.output_bytes(hidden)
+        own = layer.profile.activation_bytes
+        if self.kernel is not LossKernel.CHUNKED or not _is_fused(sharding.graph, position):
+            return own
+        hidden = _hidden_of(sharding, sharding.graph.nodes[position].inputs[0])
+        return own if hidden is None else sharding.output_bytes(hidden)
 
     def peak_bytes(
         self,
@@ -62,7 +59,7 @@ class LossMemory:
             return np.asarray(working)
         kept = self._total(self.kept_bytes, layers, sharding).at(batch)
         chunked = self.kernel is LossKernel.CHUNKED
-        passed = 0.0 if chunked else score_bytes(layers, sharding).at(batch)
+        passed = 0.0 if chunked else self._total(_score_bytes, layers, sharding).at(batch)
         return np.maximum(working, passed - kept + placeholder)
 
     def _total(
@@ -79,37 +76,33 @@ class LossMemory:
         return self._total(self._working_bytes, layers, sharding)
 
     def _working_bytes(self, sharding: Sharding, position: int, layer: ShardedLayer) -> Affine:
-        plain = layer.profile.activation_bytes.per_sample
-        width = sharding.precision.activation_bytes
-        fusable = sharding.graph.nodes[position].op.kind == _FUSED
-        if self.kernel is LossKernel.PLAIN or not fusable:
-            copies = self.copies if width < _WIDE_BYTES else self.copies // 1
-            return Affine(0, (copies - 1.0) * plain)
-        if self.kernel is LossKernel.FUSED:
-            return Affine()
+        own = layer.profile.activation_bytes.per_sample
+        if not _is_fused(sharding.graph, position):
+            short = sharding.precision.activation_bytes < _WIDE_BYTES
+            return Affine(0, ((self.copies if short else self.copies // 1) - 1.0) * own)
         scores = sharding.graph.nodes[position].inputs[0]
         hidden = _hidden_of(sharding, scores)
-        if hidden is None:
-            return Affine(0, (self.copies - 1.0) * plain)
+        if self.kernel is LossKernel.FUSED or hidden is None:
+            return Affine()
         vocabulary, features = (
             float(elements(sharding.output_shape(name)[-1:])) for name in (scores, hidden)
         )
         # Liger divides rows by ceil(vocabulary / features), so a chunk is as large as its input.
-        chunks = -(-vocabulary // features)
-        return Affine(0, width / _WIDE_BYTES * plain / chunks)
+        return Affine(0, own / -(-vocabulary // features))
 
 
-_FUSED = "cross_entropy"
-"""The loss that fused and chunked kernels compute."""
+TORCH_LOSS = LossMemory()
 
 
-def score_bytes(layers: Sequence[ShardedLayer], sharding: Sharding) -> Affine:
-    """Scores of all losses in the format between layers: also the size of their gradients."""
+def _is_fused(graph: Graph, position: int) -> bool:
+    return isinstance(graph.nodes[position].op, FusedCrossEntropy)
+
+
+def _score_bytes(sharding: Sharding, position: int, layer: ShardedLayer) -> Affine:
+    """Scores in the format between layers: also the size of their gradients."""
+    own = layer.profile.activation_bytes.per_sample
     width = sharding.precision.activation_bytes
-    return total(
-        Affine(0, width / _WIDE_BYTES * layers[index].profile.activation_bytes.per_sample)
-        for index in _losses(sharding.graph)
-    )
+    return Affine(0, own if _is_fused(sharding.graph, position) else own * width / _WIDE_BYTES)
 
 
 def output_layer_elements(sharding: Sharding) -> Number:

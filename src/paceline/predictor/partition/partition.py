@@ -19,12 +19,13 @@ from paceline.predictor.memory.activations import (
 )
 from paceline.predictor.memory.loss_memory import LossMemory
 from paceline.predictor.partition.fused_gates import with_fused_gates
+from paceline.predictor.partition.fused_loss import with_fused_loss
 from paceline.predictor.partition.layer_classes import LayerClasses, no_sharing, unique_layers
 from paceline.predictor.partition.rank_layout import Layout, layout_of
 from paceline.predictor.partition.sharding import ShardedLayer, Sharding
 from paceline.predictor.partition.unfused_attention import with_unfused_scores
 from paceline.predictor.plan.plan import Plan
-from paceline.predictor.plan.plan_choices import ContextForm, Recompute
+from paceline.predictor.plan.plan_choices import ContextForm, LossKernel, Recompute
 from paceline.predictor.plan.sync_policy import Synchronisation
 from paceline.workload.cost import LayerProfile
 from paceline.workload.graph import Graph
@@ -102,8 +103,14 @@ def partition(
     ``each_layer``: every layer is a kind of its own, for times measured by layer.
     """
     precision = framework.precision(workload.precision)
+    habits = habits_of(plan, framework)
     sharding = _sharding(
-        workload.graph, workload.sequence, precision, plan.fused_attention, framework.fused_gates
+        workload.graph,
+        workload.sequence,
+        precision,
+        plan.fused_attention,
+        framework.fused_gates,
+        habits.loss.kernel is not LossKernel.PLAIN,
     )
     classes = _classes(sharding, plan, each_layer=each_layer)
     kinds = _shares(
@@ -118,7 +125,7 @@ def partition(
         plan.sequence_parallel,
         classes.first,
         plan.recompute_every,
-        habits_of(plan, framework),
+        habits,
         plan.recompute_modules,
     )
     busiest = busiest_expert_load(plan)
@@ -209,9 +216,11 @@ def _sharding(
     number_format: Precision,
     fused_attention: bool,
     fused_gates: bool,
+    fused_loss: bool,
 ) -> Sharding:
-    unfused = graph if fused_attention else with_unfused_scores(graph)
-    run = with_fused_gates(unfused) if fused_gates else unfused
+    run = graph if fused_attention else with_unfused_scores(graph)
+    run = with_fused_gates(run) if fused_gates else run
+    run = with_fused_loss(run) if fused_loss else run
     return Sharding(run, sequence, number_format)
 
 

@@ -58,7 +58,9 @@ def chunks_of(parts: Partition, times: "DeviceTimes") -> tuple[Chunk, ...]:
     elif parts.framework.stages_by_cost:
         units = with_own_tail(units, graph)
         runs = chunks_by_cost(units, _gemm_flops(parts, units), plan.chunks)
-    elif (parts.framework.equal_stages and len(units) % plan.chunks == 0) or _are_equal(parts, units, times.forward):
+    elif (parts.framework.equal_stages and len(units) % plan.chunks == 0) or _are_equal(
+        parts, units, times.forward
+    ):
         runs = chunks_of_equal_blocks(units, plan.chunks)
     else:
         seconds = _sums(parts, units, times.forward + times.backward + times.recompute)

@@ -30,8 +30,8 @@ class Plan:
     the ZeRO stage (1 optimizer state, 2 gradients too, 3 weights too). ``shard_group`` is the size
     of a shard group, and groups hold copies of each other (HSDP); None for one group of all ``dp``
     x ``cp``. ``optimizer_state`` is the precision of momenta. Full recomputation applies to one
-    block in ``recompute_every``, selective recomputation to ``recompute_modules`` (none: the scores of attention).
-    ``cp_impl`` and ``loss_kernel`` None are the default of the framework.
+    block in ``recompute_every``, selective recomputation to ``recompute_modules`` (none: the
+    scores of attention). ``cp_impl`` and ``loss_kernel`` None are the default of the framework.
     ``expert_imbalance`` is the load of the busiest expert-parallel device over the mean; None is a
     prior that widens the interval. ``offload`` moves state to the host. ``tp_overlap`` splits GEMMs
     to overlap tensor-parallel communication with them; ``ep_overlap`` overlaps the all-to-all of

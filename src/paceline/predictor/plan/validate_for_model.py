@@ -71,12 +71,12 @@ def check_sharding(plan: Plan) -> None:
 
 def check_recomputation(plan: Plan, graph: Graph) -> None:
     """Reject recomputation of layers that the network does not have."""
-    if plan.recompute is Recompute.SELECTIVE:
-        if not any(isinstance(node.op, Attention) for node in graph.nodes):
-            raise InputError(
-                f"selective recomputation needs attention, but {graph.name} has none",
-                "use --recompute full or none",
-            )
+    has_attention = any(isinstance(node.op, Attention) for node in graph.nodes)
+    if plan.recompute is Recompute.SELECTIVE and not has_attention:
+        raise InputError(
+            f"selective recomputation needs attention, but {graph.name} has none",
+            "use --recompute full or none",
+        )
     missing = [each for each in plan.recompute_modules if not has_module(graph, each)]
     if missing:
         raise InputError(

@@ -86,12 +86,7 @@ def advise(search: PlanSearch, top: int = USUAL_PLANS) -> Advice:
     roomy = [own for own in varied if own.memory_bytes <= available]
     if not listed and not roomy:
         raise _nothing_fits(search, found)
-    slower = number("spread.comparison.fewer_chunks")
-    fewer = [
-        _fewer_chunks(search, found, fits, index, tolerance)
-        for index in listed
-        for tolerance in (slower, slower / 2.0)
-    ]
+    fewer = [_fewer_chunks(search, found, fits, index) for index in listed]
     predictions = [predicted(search, found, i) for i in dict.fromkeys([*listed, *fewer])]
     predictions += [prediction_of_plan(search, plan) for plan in _layouts(roomy)[:considered]]
     predictions = [own for own in predictions if own.fits]
@@ -175,10 +170,10 @@ def _shortlist(
 
 
 def _fewer_chunks(
-    search: PlanSearch, found: Candidates, fits: NDArray[np.bool_], index: int, slower: float
+    search: PlanSearch, found: Candidates, fits: NDArray[np.bool_], index: int
 ) -> int:
-    """The plan with the fewest chunks among identical plans that are at most ``slower``."""
-    most = (1.0 + slower) * found.seconds[index]
+    """The plan with the fewest chunks among nearly equally fast, otherwise identical plans."""
+    most = (1.0 + number("spread.comparison.fewer_chunks")) * found.seconds[index]
     same = fits & (found.layout == found.layout[index]) & (found.zero == found.zero[index])
     plan = found.plan(index, search.like)
     others = {

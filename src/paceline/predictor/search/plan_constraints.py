@@ -19,7 +19,7 @@ _SEARCHED = {
     *("tp", "pp", "dp", "interleave", "micro_batch", "micro_batches"),
     *("recompute", "zero", "sequence_parallel"),
 }
-_LIKE = ("framework", "fused_attention", "optimizer_state", "synchronisation")
+_LIKE = ("framework", "fused_attention", "loss_kernel", "optimizer_state", "synchronisation")
 """Fields that all plans of a search share."""
 NOT_MODELLED = (
     *(
@@ -32,6 +32,7 @@ NOT_MODELLED = (
         "offload",
         "compression",
         "recompute_every",
+        "recompute_modules",
     ),
     *("stage_layers", "tp_overlap"),
 )
