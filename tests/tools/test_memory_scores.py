@@ -31,6 +31,7 @@ def test_memory_of_all_layouts_that_were_tried():
     score = memory_score(layout_table().measurements)
     assert score.peaks > 580
     assert score.mean_error <= 0.06
+    assert score.mean_error_anywhere <= 0.09
     assert abs(score.bias) <= 0.02
     assert score.ran_predicted >= 0.97
     assert score.failed_predicted >= 0.85
@@ -48,5 +49,5 @@ def test_constants_of_one_model_predict_the_other(model):
     peaks = measured_peaks(layout_table().measurements)
     values = fitted([peak for peak in peaks if peak.model != model])
     found = ratios([peak for peak in peaks if peak.model == model], values)
-    assert mean_error(found) <= 0.07
-    assert abs(float(np.mean(np.log(found)))) <= 0.02
+    assert mean_error(found) <= 0.1
+    assert abs(float(np.mean(np.log(found)))) <= 0.05

@@ -20,14 +20,15 @@ from paceline.validation.row_step_model import row_step
 class MemoryScore:
     """Errors of ``peaks`` measured peaks, and verdicts on jobs that ran and that failed.
 
-    ``mean_error`` is of predicted over measured bytes, ``bias`` the mean of its logarithm. A plan
-    is predicted to fail if it is rejected or its probability to fit is below one half; not every
+    ``mean_error`` is of predicted over measured bytes, ``bias`` the mean of its logarithm, both
+    with tensor parallelism inside a node; ``mean_error_anywhere`` is of all peaks. A plan is predicted to fail if it is rejected or its probability to fit is below one half; not every
     failed job was out of memory. ``ran_predicted`` and ``failed_predicted`` are the shares of jobs
     whose outcome was predicted.
     """
 
     peaks: int
     mean_error: float
+    mean_error_anywhere: float
     bias: float
     ran: int
     ran_predicted: float
@@ -36,19 +37,21 @@ class MemoryScore:
 
 
 def memory_score(layouts: Sequence[PublishedRow]) -> MemoryScore:
-    """Scores of tried layouts; peaks only with tensor parallelism inside a node."""
-    ratios, verdicts = [], {True: [0, 0], False: [0, 0]}
+    """Scores of tried layouts."""
+    ratios, beyond, verdicts = [], [], {True: [0, 0], False: [0, 0]}
     for row in layouts:
         memories = predicted_memories(row.configuration)
         counts = verdicts[not row.failed]
         counts[0] += 1
         counts[1] += _predicted_to_run(row.configuration, memories)
-        if memories and row.memory_bytes and is_inside_a_node(row.configuration):
-            ratios.append(float(memories[0].total_bytes) / row.memory_bytes)
+        if memories and row.memory_bytes and not row.failed:
+            found = ratios if is_inside_a_node(row.configuration) else beyond
+            found.append(float(memories[0].total_bytes) / row.memory_bytes)
     (ran, ran_to), (failed, failed_to) = verdicts[True], verdicts[False]
     return MemoryScore(
         len(ratios),
         float(np.mean(np.abs(np.array(ratios) - 1.0))),
+        float(np.mean(np.abs(np.array([*ratios, *beyond]) - 1.0))),
         float(np.mean(np.log(ratios))),
         ran,
         ran_to / ran,
@@ -76,7 +79,7 @@ def memory_error(layouts: Sequence[PublishedRow]) -> Uncertain:
     the last stage needs more, measured peaks follow the first. Layouts with tensor parallelism
     across nodes are not used in practice, and the spread of their peaks is three times as large.
     """
-    errors = [-math.log(peak.ratio) for peak in measured_peaks(layouts)]
+    errors = [-math.log(peak.ratio) for peak in measured_peaks(layouts) if peak.is_inside_a_node]
     return Uncertain(float(np.mean(errors)), float(np.var(errors)))
 
 
@@ -93,12 +96,17 @@ class Peak:
         """Predicted over measured bytes."""
         return float(_stages(self.step)[0].total_bytes) / self.measured_bytes
 
+    @property
+    def is_inside_a_node(self) -> bool:
+        """Whether the tensor-parallel group is inside one node."""
+        return self.step.parts.plan.tp <= self.step.parts.cluster.devices_per_node
+
 
 def measured_peaks(layouts: Sequence[PublishedRow]) -> list[Peak]:
-    """Peaks of valid layouts that ran with tensor parallelism inside a node."""
+    """Peaks of valid layouts that ran."""
     peaks = []
     for row in layouts:
-        if row.failed or row.memory_bytes is None or not is_inside_a_node(row.configuration):
+        if row.failed or row.memory_bytes is None:
             continue
         if predicted_memories(row.configuration):
             step = row_step(row.configuration)

@@ -12,7 +12,7 @@ from paceline.validation.reference_data import layout_table
 _TRIED: Mapping[str, Sequence[float]] = {
     "spread.memory.gaps_share": [0.01 * count for count in range(11)],
     "spread.memory.tensors_ahead": range(20, 65, 2),
-    "spread.memory.share_while_filling": [0.05 * count for count in range(21)],
+    "spread.memory.blocked_time": [5e-3 * count for count in range(1, 31)],
     "spread.memory.host_time": [1e-4 * count for count in range(1, 21)],
 }
 _ROUNDS = 4

@@ -21,29 +21,32 @@ SLOW = 2 * number("spread.memory.host_time") * PARTS.cluster.device.peak("bf16")
 """FLOP that take the device twice as long as the host needs to issue them."""
 
 
-def waiting(forward_flops, pp, micro_batches):
-    found = unreleased_bytes(PARTS, WHOLE, LARGEST, forward_flops, pp, micro_batches)
+def waiting(forward_flops, tp, pp, micro_batches, whole=WHOLE):
+    found = unreleased_bytes(PARTS, whole, LARGEST, forward_flops, tp, pp, micro_batches)
     return float(found) - GATHERED
 
 
 def test_the_queue_of_the_device_limits_how_far_the_host_runs_ahead():
     queue = number("spread.memory.tensors_ahead")
-    assert waiting(SLOW / 4, 1, 8) == waiting(SLOW, 1, 8) == waiting(SLOW, 4, 8) == queue
+    assert waiting(SLOW / 4, 8, 1, 8) == waiting(SLOW, 8, 1, 8) == waiting(SLOW, 8, 4, 8) == queue
 
 
-def test_one_pass_of_a_few_micro_batches_leaves_half_of_it_waiting():
-    few = float(unreleased_bytes(PARTS, 20.0, LARGEST, SLOW, 2, 2)) - GATHERED
-    assert few == 10.0
+def test_one_pass_of_one_micro_batch_leaves_half_of_it_waiting():
+    assert waiting(SLOW, 8, 1, 1, whole=20.0) == 10.0
 
 
-def test_pipelines_of_a_device_that_outruns_its_host_wait_for_less():
-    share = number("spread.memory.share_while_filling")
-    found = float(unreleased_bytes(PARTS, 20.0, LARGEST, SLOW / 40, 2, 8)) - GATHERED
-    assert found == pytest.approx(share * 20.0)
+def test_pipelines_of_a_device_that_outruns_its_host_wait_for_the_passes_that_fill_them():
+    assert waiting(SLOW / 40, 8, 2, 8, whole=10.0) == 0.0
+    assert waiting(SLOW / 40, 8, 4, 8, whole=10.0) == pytest.approx(2 * 10.0)
+
+
+def test_hosts_of_groups_beyond_a_node_issue_fewer_tensors():
+    inside, beyond = (waiting(SLOW / 400, tp, 8, 16) for tp in (8, 32))
+    assert beyond < inside / 2
 
 
 def test_nothing_waits_without_tensor_parallelism():
-    assert float(unreleased_bytes(PARTS, 0.0, 0.0, SLOW, 1, 1)) == 0.0
+    assert float(unreleased_bytes(PARTS, 0.0, 0.0, SLOW, 1, 1, 1)) == 0.0
 
 
 def test_the_search_says_what_the_scheduler_says(tmp_path):

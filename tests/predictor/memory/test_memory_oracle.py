@@ -19,7 +19,7 @@ from paceline.predictor.memory.activations import (
     kept_activations,
     working_bytes,
 )
-from paceline.predictor.memory.allocator_lag import unreleased_bytes
+from paceline.predictor.memory.allocator_lag import released_to_fit, unreleased_bytes
 from paceline.predictor.memory.fit_probability import fits_in, room_bytes
 from paceline.predictor.memory.loss_memory import LossMemory
 from paceline.predictor.memory.memory_parts import (
@@ -297,29 +297,35 @@ def test_room_is_what_the_driver_leaves_less_the_bias():
 # Tensors that wait for their release (nanotron).
 
 
-def waiting(whole, largest, flops, pp, micro_batches):
+def waiting(whole, largest, flops, pp, micro_batches, tp=8):
     device = SimpleNamespace(peak=lambda arithmetic: 1e12)
     replica = SimpleNamespace(
         cluster=SimpleNamespace(device=device), precision=SimpleNamespace(compute="bf16")
     )
-    return float(unreleased_bytes(replica, whole, largest, flops, pp, micro_batches))
+    return float(unreleased_bytes(replica, whole, largest, flops, tp, pp, micro_batches))
 
 
 def test_waiting_tensors():
-    ahead, filling = (
-        number("spread.memory.tensors_ahead"),
-        number("spread.memory.share_while_filling"),
-    )
-    host = number("spread.memory.host_time") * 1e12
-    # More micro-batches than stages and a slow device: the launch queue is full.
-    assert waiting(1e6, 10.0, 2 * host * 1e6 / 10.0, 4, 5) == pytest.approx(ahead * 10 + 20)
-    # No more micro-batches than stages: half a forward pass at most.
-    assert waiting(100.0, 10.0, 2 * host * 10, 4, 4) == pytest.approx(50 + 20)
-    # A fast device in a pipeline: a share of every forward that fills it.
-    assert waiting(100.0, 10.0, 0.5 * host * 10, 4, 5) == pytest.approx(
-        min(ahead * 10, filling * 3 * 100) + 20
-    )
-    assert waiting(100.0, 10.0, 0.5 * host * 10, 1, 5) == pytest.approx(ahead * 10 + 20)
+    ahead, host = number("spread.memory.tensors_ahead"), number("spread.memory.host_time")
+    slow, fast = 2 * host * 1e12, 0.5 * host * 1e12
+    # A device that takes longer than its host: the launch queue is full, or half a pass is issued.
+    assert waiting(1e6, 10.0, slow * 1e5, 4, 5) == pytest.approx(ahead * 10 + 20)
+    assert waiting(1e6, 10.0, fast * 1e5, 1, 5) == pytest.approx(ahead * 10 + 20)
+    assert waiting(100.0, 10.0, slow * 10, 1, 1) == pytest.approx(50 + 20)
+    # A faster device in a pipeline: passes between the first and the last that fill it.
+    assert waiting(100.0, 10.0, fast * 10, 2, 5) == pytest.approx(20)
+    assert waiting(50.0, 10.0, fast * 5, 4, 5) == pytest.approx(2 * 50 + 20)
+    # At most what the host issues while sends block the device: fewer tensors on more devices.
+    blocked = number("spread.memory.blocked_time")
+    found = waiting(1e6, 10.0, fast * 1e5, 4, 5, tp=32)
+    assert found == pytest.approx(blocked / (host * 4**1.5) * 10 + 20)
+
+
+def test_waiting_tensors_are_released_when_memory_is_full():
+    assert float(released_to_fit(30.0, 60.0, 100.0)) == 30.0
+    assert float(released_to_fit(60.0, 60.0, 100.0)) == 40.0
+    assert float(released_to_fit(60.0, 120.0, 100.0)) == 0.0
+    assert released_to_fit(60.0, 60.0, None) == 60.0
 
 
 # Offload.

@@ -1,6 +1,7 @@
 """Memory of a plan on its fullest device."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from paceline.predictor.memory.activations import (
     whole_bytes,
     working_bytes,
 )
-from paceline.predictor.memory.allocator_lag import unreleased_bytes
+from paceline.predictor.memory.allocator_lag import released_to_fit, unreleased_bytes
 from paceline.predictor.memory.memory_parts import (
     Memory,
     Numbers,
@@ -92,13 +93,18 @@ def _stages_memory(parts: Partition, counts: Array) -> Memory:
         )
     activations = _activations(parts, counts)
     gaps = allocator_bytes(activations, parts.framework)
-    return Memory(
+    memory = Memory(
         _sharded(parts, counts, 3, weights),
         _sharded(parts, counts, 2, gradients * kept_width / widths.gradient_bytes),
         0.0 if Offload.OPTIMIZER in plan.offload else _sharded(parts, counts, 1, trained),
         activations,
         buffers + short * largest_tensor(profiles) + gaps,
     )
+    if not parts.framework.whole_tensors_wait:
+        return memory
+    capacity = parts.cluster.device.memory_bytes
+    waiting = released_to_fit(_waiting(parts, counts), memory.total_bytes, capacity)
+    return replace(memory, activations_bytes=activations + waiting)
 
 
 def _sharded(parts: Partition, counts: Array, stage: int, sizes: Array) -> Numbers:
@@ -136,7 +142,7 @@ def _activations(parts: Partition, counts: Array) -> Numbers:
         # Two blocks stay: the one that computes, and the one that is on its way.
         moved = counts @ moved_bytes(parts) * held
         all_held = all_held - moved + np.minimum(moved, 2.0 * _fullest_block(parts))
-    return np.asarray(all_held + passing + _waiting(parts, counts))
+    return np.asarray(all_held + passing)
 
 
 def _kept(parts: Partition, counts: Array) -> Array:
@@ -185,14 +191,14 @@ def _context_bytes(parts: Partition) -> float:
 
 
 def _waiting(parts: Partition, counts: Array) -> Numbers:
-    """Unreleased gathered tensors by stage."""
-    if not parts.framework.whole_tensors_wait:
-        return 0.0
+    """Unreleased gathered tensors by stage, with allocator fragmentation."""
     plan, batch = parts.plan, parts.share_of_batch
     whole = np.array([float(whole_bytes(part, plan.tp).at(batch)) for part in parts.kinds])
     flops = counts @ [float(part.profile.forward_flops.at(batch)) for part in parts.kinds]
-    largest = float(whole.max())
-    return unreleased_bytes(parts, counts @ whole, largest, flops, plan.pp, parts.micro_batches)
+    size = unreleased_bytes(
+        parts, counts @ whole, float(whole.max()), flops, plan.tp, plan.pp, parts.micro_batches
+    )
+    return np.asarray(size + allocator_bytes(size, parts.framework))
 
 
 def _largest(parts: Partition) -> float:

@@ -5,7 +5,7 @@ from operator import attrgetter
 import numpy as np
 
 from paceline.predictor.kernels.layer_arrays import Array
-from paceline.predictor.memory.allocator_lag import unreleased_bytes
+from paceline.predictor.memory.allocator_lag import released_to_fit, unreleased_bytes
 from paceline.predictor.memory.memory_parts import (
     buffer_bytes,
     micro_batches_held,
@@ -40,7 +40,9 @@ def memory_bytes(grid: PlanGrid) -> Array:
             for of in map(attrgetter, ("kept_bytes", "whole_bytes", "forward_flops"))
         )
         waiting = _waiting(grid, made_whole, flops)
-        totals.append(waiting + _stage_bytes(grid, position, held, trained, kept, largest))
+        others = _stage_bytes(grid, position, held, trained, kept, largest)
+        capacity = grid.table.whole.cluster.device.memory_bytes
+        totals.append(others + released_to_fit(waiting, others, capacity))
     return np.asarray(np.maximum.reduce(totals))
 
 
@@ -50,7 +52,9 @@ def _waiting(grid: PlanGrid, whole: Array, flops: Array) -> Array:
     if not network.framework.whole_tensors_wait:
         return np.zeros(1)
     largest = grid.by_micro_batch(grid.table.largest_whole_bytes)
-    size = unreleased_bytes(network, whole, largest, flops, grid.pp, grid.micro_batches)
+    size = unreleased_bytes(
+        network, whole, largest, flops, grid.table.tp, grid.pp, grid.micro_batches
+    )
     return np.asarray(size + allocator_bytes(size, network.framework))
 
 
