@@ -98,7 +98,9 @@ def test_a_seven_billion_network_is_adapted_on_one_device_of_24_gb():
     assert short.memory.total_bytes < adapted.memory.total_bytes < 24e9
     assert whole.memory.total_bytes > 100e9
     assert adapted.step_seconds < short.step_seconds < whole.step_seconds
-    frozen = LLAMA.profile.parameters
+    # bitsandbytes quantises linear layers but for the output layer, as large as the embedding.
+    table = 32000 * 4096
+    frozen = LLAMA.profile.parameters - 2 * table - 65 * 4096
     assert adapted.memory.weights_bytes - short.memory.weights_bytes == pytest.approx(
         (2 - QUANTISED_BYTES) * frozen
     )

@@ -21,7 +21,8 @@ class MemoryScore:
     """Errors of ``peaks`` measured peaks, and verdicts on jobs that ran and that failed.
 
     ``mean_error`` is of predicted over measured bytes, ``bias`` the mean of its logarithm, both
-    with tensor parallelism inside a node; ``mean_error_anywhere`` is of all peaks. A plan is predicted to fail if it is rejected or its probability to fit is below one half; not every
+    with tensor parallelism inside a node; ``mean_error_anywhere`` is of all peaks. A plan is
+    predicted to fail if it is rejected or its probability to fit is below one half; not every
     failed job was out of memory. ``ran_predicted`` and ``failed_predicted`` are the shares of jobs
     whose outcome was predicted.
     """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from paceline.hardware import Cluster
 from paceline.predictor.kernels.layer_times import executed_flop_share
-from paceline.predictor.memory.fit_probability import room_bytes
+from paceline.predictor.memory.fit_probability import fits_in, room_bytes
 from paceline.predictor.memory.memory_parts import Memory
 from paceline.predictor.partition.pipeline_stages import stage_chunks
 from paceline.predictor.plan.plan import Plan
@@ -28,6 +28,7 @@ from paceline.workload.precision import precision
 from paceline.workload.workload import Workload
 
 if TYPE_CHECKING:
+    from paceline.predictor.nearest_fit import PlanChange
     from paceline.predictor.schedule.unequal_ranks import RankSchedule
     from paceline.predictor.training_run import RunConditions, TrainingRun
 
@@ -203,6 +204,18 @@ class Prediction(PublicResult):
         if self.device_memory_bytes is None:
             return None
         return bool(self.memory.total_bytes <= room_bytes(self.device_memory_bytes))
+
+    @property
+    def fits_probability(self) -> float | None:
+        """Probability that the job fits in device memory; None if the memory is unknown."""
+        return fits_in(float(self.memory.total_bytes), self.device_memory_bytes)
+
+    @cached_property
+    def nearest_fit(self) -> "PlanChange | None":
+        """The smallest change of the plan with which the job fits; None if it fits already."""
+        from paceline.predictor.nearest_fit import nearest_fit
+
+        return nearest_fit(self.timeline.step.job) if self.fits is False else None
 
     @property
     def price_per_million_samples(self) -> float | None:

@@ -4,6 +4,7 @@ from dataclasses import fields
 from enum import StrEnum
 from typing import Any
 
+from paceline.constants import number
 from paceline.predictor.comm.compression import Compression
 from paceline.predictor.plan.sync_policy import Synchronisation
 from paceline.predictor.prediction import Prediction
@@ -60,11 +61,26 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
         "stage_memory_total_bytes": [float(own.total_bytes) for own in prediction.stage_memories],
         "device_memory_bytes": prediction.device_memory_bytes,
         "fits": prediction.fits,
+        "fits_probability": prediction.fits_probability,
+        "fits_with": _fitting_change(prediction),
+        "reserved_memory_bytes": _reserved_bytes(prediction),
         "price_per_million_samples": prediction.price_per_million_samples,
         "bound_by": prediction.bound_by,
         "notes": list(prediction.notes),
         "degrees": {"dp": plan.dp, "tp": plan.tp, "pp": plan.pp, "cp": plan.cp, "ep": plan.ep},
     }
+
+
+def _fitting_change(prediction: Prediction) -> dict[str, Any] | None:
+    """Options with which the job fits, if it does not and a change is known."""
+    change = prediction.nearest_fit
+    return change and {"options": change.options, "memory_total_bytes": change.memory_bytes}
+
+
+def _reserved_bytes(prediction: Prediction) -> float | None:
+    """Memory that is left for the CUDA context and the buffers of the communication library."""
+    capacity = prediction.device_memory_bytes
+    return None if capacity is None else capacity * number("spread.memory.reserved_share")
 
 
 def _plan_json(prediction: Prediction) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import math
 from html import escape
 from typing import TYPE_CHECKING
 
+from paceline.constants import number
 from paceline.predictor.memory.fit_probability import fits_probability
 from paceline.predictor.partition.rank_layout import layout_of
 from paceline.predictor.schedule.fsdp_step import COPIES_SUM
@@ -122,6 +123,18 @@ def plan_text(prediction: "Prediction") -> str:
     return ", ".join(part for part in parts if part)
 
 
+def _remedy(prediction: "Prediction") -> list[tuple[str, str]]:
+    """The smallest change with which the job fits; empty if it fits or if that is unknown."""
+    if prediction.fits is not False:
+        return []
+    change = prediction.nearest_fit
+    if change is None:
+        text = "no single option or pair of options ('paceline advise' searches all plans)"
+    else:
+        text = f"{change.options} ({format_bytes(change.memory_bytes)})"
+    return [("fits with", text)]
+
+
 def headline(prediction: "Prediction") -> str:
     """Model, batch, cluster, plan and framework of a prediction."""
     workload, cluster, plan = prediction.workload, prediction.cluster, prediction.plan
@@ -150,6 +163,7 @@ def _facts(prediction: "Prediction") -> list[tuple[str, str]]:
     slow, fast = map(rate_text, prediction.samples_per_second_interval)
     interval = f"[{format_seconds(low)}, {format_seconds(high)}]"
     facts = [
+        *_remedy(prediction),
         ("memory", _memory(prediction)),
         (
             "throughput",
@@ -232,7 +246,24 @@ def _memory(prediction: "Prediction") -> str:
     likely = fits_probability(prediction)
     chance = "" if likely is None else f", {min(max(likely, 0.01), 0.99):.0%} likely"
     chance = chance if prediction.fits else ""
-    return f"{total} of {format_bytes(available)}, {verdict}{chance} ({parts})"
+    reserved = format_bytes(available * number("spread.memory.reserved_share"))
+    return (
+        f"{total} of {format_bytes(available)}, {verdict}{chance} ({parts}{_stages(prediction)}; "
+        f"{reserved} are left for CUDA context and NCCL buffers)"
+    )
+
+
+def _stages(prediction: "Prediction") -> str:
+    """Memory of pipeline stages, the fullest one named."""
+    sizes = [float(stage.total_bytes) for stage in prediction.stage_memories]
+    if len(sizes) == 1:
+        return ""
+    fullest = max(range(len(sizes)), key=sizes.__getitem__)
+    least = min(sizes)
+    return (
+        f"; stage {fullest + 1} of {len(sizes)}, the others {format_bytes(least)} to "
+        f"{format_bytes(max(size for i, size in enumerate(sizes) if i != fullest))}"
+    )
 
 
 def _traffic(prediction: "Prediction") -> str:

@@ -64,6 +64,7 @@ class Validation(PublicResult, Mapping[Mode, ModeSummary]):
         )
         for summary in self.summaries.values():
             lines = [_filled(line, "") for line in skipped_lines(summary, _REASONS)]
+            lines += [_filled(text, "") for text in [summary.memory.text] if text]
             parts += [mode_table(summary), *lines, ""]
         return parts
 

@@ -16,7 +16,7 @@ class Mode(StrEnum):
     COLD = "cold"
     """Throughput of a row from workload, hardware, plan and framework only."""
     LAYOUT = "layout"
-    """The fastest layout of one job on one machine."""
+    """The fastest layout of one job on one machine; whether failed layouts fit in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def cases(
         }
         return [
             Case(row)
-            if row.configuration.id in comparable
+            if row.failed or row.configuration.id in comparable
             else Case(row, skip_reason="no other layout of the same job to compare with")
             for row in measurements
         ]

@@ -12,7 +12,8 @@ class Forecast:
 
     ``remarks`` list assumptions, and whether the row is outside the validated domain. A model
     without intervals omits ``low`` and ``high``, one without memory omits ``memory_bytes`` (of
-    the fullest device) and the probability that the job fits.
+    the fullest device), ``first_stage_bytes`` (of the first pipeline stage) and the probability
+    that the job fits.
     """
 
     throughput: float
@@ -21,6 +22,7 @@ class Forecast:
     remarks: tuple[str, ...] = ()
     memory_bytes: float | None = None
     fits_probability: float | None = None
+    first_stage_bytes: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,6 +93,7 @@ class PacelineModel(_CachedModel):
             (*job.assumptions, *(note for note in prediction.notes if "domain" in note)),
             memory,
             None if memory is None else fits_probability(prediction),
+            None if memory is None else float(prediction.stage_memories[0].total_bytes),
         )
 
     def _holds_out(self, configuration: Configuration) -> tuple[HoldOut, str] | None:

@@ -165,6 +165,7 @@ CONFIGURATION_COLUMNS = (
 RESULT_COLUMNS = (
     SchemaColumn("throughput", "throughput", _positive, required=True),
     SchemaColumn("status", "status", _one_of("ok", FAILED)),
+    SchemaColumn("memory_gib", "memory_bytes", lambda cell: GIB * _positive(cell)),
     SchemaColumn("memory_gb", "memory_bytes", lambda cell: GIB * _positive(cell)),
     SchemaColumn("spread", "spread", _number),
     SchemaColumn("source", "source", _text),

@@ -24,6 +24,7 @@ from paceline.validation.scores import RowOutcome
 PREDICTION_COLUMNS = (
     *("id", "mode", "predicted_throughput", "low", "high", "skipped_because"),
     *("predicted_memory_gb", "fits_probability"),
+    *("predicted_memory_gib", "predicted_first_stage_memory_gib"),
 )
 Progress = Callable[[int, int], None]
 """Called with the number of finished rows and of all rows."""
@@ -67,7 +68,8 @@ def run_model(
 def predictions_csv(runs: Sequence[Run], problems: Sequence[RowProblem] = ()) -> str:
     """One line per row and mode with the prediction, or the reason why there is none.
 
-    ``predicted_memory_gb`` is in GiB (2**30 bytes), as ``memory_gb`` of the rows is.
+    ``predicted_memory_gib`` is of the fullest device. ``predicted_memory_gb`` is the same number:
+    the name is that of ``memory_gb`` of the rows, which is in GiB (2**30 bytes) as well.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -78,7 +80,7 @@ def predictions_csv(runs: Sequence[Run], problems: Sequence[RowProblem] = ()) ->
             writer.writerow([identifier, run.mode, *_cells(outcome)])
         for problem in problems:
             reason = f"line {problem.line} of {problem.file}: {problem.reason}"
-            writer.writerow([problem.id, run.mode, "", "", "", reason, "", ""])
+            writer.writerow([problem.id, run.mode, "", "", "", reason, *[""] * 4])
     return out.getvalue()
 
 
@@ -95,13 +97,18 @@ def _cells(outcome: RowOutcome) -> tuple[str, ...]:
     """Throughput with its interval or the reason for its absence, memory, probability to fit."""
     forecast = outcome.forecast
     if forecast is None:
-        return ("", "", "", outcome.skipped_because, "", "")
-    memory = None if forecast.memory_bytes is None else forecast.memory_bytes / GIB
+        return ("", "", "", outcome.skipped_because, *[""] * 4)
+    memory, first = (
+        None if size is None else size / GIB
+        for size in (forecast.memory_bytes, forecast.first_stage_bytes)
+    )
     return (
         *map(_digits, (forecast.throughput, forecast.low, forecast.high)),
         outcome.skipped_because,
         _digits(memory),
         _digits(forecast.fits_probability),
+        _digits(memory),
+        _digits(first),
     )
 
 

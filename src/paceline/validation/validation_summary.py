@@ -10,6 +10,7 @@ import numpy as np
 from paceline.validation.cases import Mode
 from paceline.validation.forecast import RowModel
 from paceline.validation.layouts import LayoutChoice, layout_choices, rule_of_thumb_regrets
+from paceline.validation.memory_verdicts import MemoryVerdicts, memory_verdicts
 from paceline.validation.null_models import FlopsOverPeak, PerfectScaling, RingWithoutOverlap
 from paceline.validation.published_row import PublishedRow
 from paceline.validation.run_validation import Progress, Run, run_model
@@ -72,6 +73,11 @@ class ModeSummary:
     def mode(self) -> Mode:
         return self.run.mode
 
+    @property
+    def memory(self) -> MemoryVerdicts:
+        """Errors of predicted memory and verdicts on jobs that ran and that failed."""
+        return memory_verdicts(self.run.outcomes)
+
     def to_json(self) -> dict[str, Any]:
         return {
             "mode": str(self.mode),
@@ -88,6 +94,7 @@ class ModeSummary:
             "not_applicable_because": dict(self.not_applicable),
             "assumed": dict(self.assumed),
             "layout": None if self.layout is None else self.layout.to_json(),
+            "memory": self.memory.to_json(),
         }
 
 

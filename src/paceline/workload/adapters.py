@@ -5,10 +5,16 @@ from functools import lru_cache
 
 from paceline.errors import InputError
 from paceline.workload.graph import Graph, Node
-from paceline.workload.ops import Add, Attention, CrossEntropy, Linear
+from paceline.workload.ops import Add, Attention, CrossEntropy, Linear, MixtureOfExperts
 
 QUANTISED_BYTES = 0.5 + 0.127 / 8.0
-"""Bytes of a 4-bit weight with double quantisation of its scales (QLoRA, Dettmers et al. 2023)."""
+"""Bytes of a 4-bit weight with double quantisation of its scales (QLoRA, Dettmers et al. 2023).
+
+One 8-bit scale per 64 weights and one 32-bit scale per 256 of these: 8 / 64 + 32 / (64 * 256) =
+0.127 bits per weight.
+"""
+WHOLE_BYTES = 2.0
+"""Bytes of a frozen weight that is not quantised: embeddings, norms, output layer."""
 
 _INTO = "_adapter_in"
 
@@ -36,6 +42,22 @@ def with_adapters(graph: Graph, rank: int) -> Graph:
             renamed[node.name] = nodes[-1].name
     output = renamed.get(graph.output, graph.output)
     return replace(graph, name=f"{graph.name}_lora{rank}", nodes=tuple(nodes), output=output)
+
+
+@lru_cache(maxsize=64)
+def are_quantised(graph: Graph, positions: tuple[int, ...]) -> tuple[bool, ...]:
+    """Whether the frozen weights of layers are quantised: linear layers and experts.
+
+    bitsandbytes replaces linear layers except the output layer (``lm_head``); embeddings and norms
+    keep 16 bits.
+    """
+    heads = {
+        name for node in graph.nodes if isinstance(node.op, CrossEntropy) for name in node.inputs
+    }
+    nodes = [graph.nodes[position] for position in positions]
+    return tuple(
+        isinstance(node.op, Linear | MixtureOfExperts) and node.name not in heads for node in nodes
+    )
 
 
 def _adapter(name: str, op: Linear, reads: tuple[str, ...], rank: int) -> list[Node]:

@@ -11,6 +11,7 @@ from paceline.predictor.kernels.gemm_arrays import BACKWARD, FORWARD
 from paceline.predictor.kernels.roofline import check_measured, executed_share, layer_work
 from paceline.predictor.partition.partition import Partition, frozen_parameters
 from paceline.predictor.schedule.step_costs import LayerTime
+from paceline.workload.adapters import are_quantised
 from paceline.workload.cost import GraphCost, GraphProfile
 
 Array = NDArray[np.float64]
@@ -85,5 +86,9 @@ def _modelled(parts: Partition, efficiency: Efficiency | None) -> Array:
         # Each pass reads the stored weights and writes them in the compute format.
         rate = device.known_memory_bandwidth * constants.memory_ceiling("cast")
         width = (frozen + parts.precision.operand_bytes) / rate
-        seconds += [width * frozen_parameters(part.profile) for part in parts.kinds]
+        converted = are_quantised(parts.workload.graph, parts.classes.first)
+        seconds += [
+            width * frozen_parameters(part.profile) * quantised
+            for part, quantised in zip(parts.kinds, converted, strict=True)
+        ]
     return np.asarray(seconds)

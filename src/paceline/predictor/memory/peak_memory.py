@@ -76,7 +76,7 @@ def _stages_memory(parts: Partition, counts: Array) -> Memory:
     gradients = np.array([float(p.gradient_bytes.at(workload.batch)) for p in profiles])
     kept_width = parts.framework.gradient_bytes_kept(workload.precision)
     short = kept_width - widths.gradient_bytes
-    weights = weights_at(workload, parts.kinds, widths.weight_bytes)
+    weights = weights_at(workload, parts.kinds, widths.weight_bytes, parts.classes.first)
     trained = np.array([float(p.trainable_parameters * state_width) for p in profiles])
     buffers: Numbers = 0.0
     if plan.holders > 1:
@@ -204,7 +204,7 @@ def _waiting(parts: Partition, counts: Array) -> Numbers:
 def _largest(parts: Partition) -> float:
     """Weights of the largest block, whole."""
     sizes = np.add.reduceat(
-        weights_at(parts.workload, parts.kinds, parts.precision.operand_bytes)[
+        weights_at(parts.workload, parts.kinds, parts.precision.operand_bytes, parts.classes.first)[
             parts.classes.of_layer
         ],
         [unit.first for unit in blocks(parts.workload.graph)],

@@ -27,6 +27,7 @@ from paceline.predictor.partition.unfused_attention import with_unfused_scores
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import ContextForm, LossKernel, Recompute
 from paceline.predictor.plan.sync_policy import Synchronisation
+from paceline.workload.adapters import WHOLE_BYTES, are_quantised
 from paceline.workload.cost import LayerProfile
 from paceline.workload.graph import Graph
 from paceline.workload.precision import Precision
@@ -148,7 +149,7 @@ def partition(
         kept=kept,
         loads=np.array([busiest if part.is_expert else 1.0 for part in kinds]),
         gradient_bytes=spread * gradients,
-        weight_bytes=spread * weights_at(workload, kinds, precision.operand_bytes),
+        weight_bytes=spread * weights_at(workload, kinds, precision.operand_bytes, classes.first),
     )
 
 
@@ -166,16 +167,23 @@ def busiest_expert_load(plan: Plan) -> float:
     return plan.expert_imbalance or prior
 
 
-def weights_at(workload: Workload, kinds: Sequence[ShardedLayer], width: float) -> Array:
-    """Bytes of each kind's weights at ``width`` bytes each; frozen ones in their own format."""
+def weights_at(
+    workload: Workload, kinds: Sequence[ShardedLayer], width: float, positions: Sequence[int]
+) -> Array:
+    """Bytes of each kind's weights at ``width`` bytes each; frozen ones in their own format.
+
+    ``positions`` are those of the first layer of each kind.
+    """
     frozen = workload.frozen_bytes
     if frozen is None:
         return np.array([float(part.profile.parameters * width) for part in kinds])
     return np.array(
         [
             float(part.profile.trainable_parameters * width)
-            + frozen * frozen_parameters(part.profile)
-            for part in kinds
+            + (frozen if quantised else WHOLE_BYTES) * frozen_parameters(part.profile)
+            for part, quantised in zip(
+                kinds, are_quantised(workload.graph, tuple(positions)), strict=True
+            )
         ]
     )
 
