@@ -39,7 +39,9 @@ class MemoryScore:
 
 def memory_score(layouts: Sequence[PublishedRow]) -> MemoryScore:
     """Scores of tried layouts."""
-    ratios, beyond, verdicts = [], [], {True: [0, 0], False: [0, 0]}
+    ratios: list[float] = []
+    beyond: list[float] = []
+    verdicts = {True: [0, 0], False: [0, 0]}
     for row in layouts:
         memories = predicted_memories(row.configuration)
         counts = verdicts[not row.failed]

@@ -74,7 +74,9 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
 def _fitting_change(prediction: Prediction) -> dict[str, Any] | None:
     """Options with which the job fits, if it does not and a change is known."""
     change = prediction.nearest_fit
-    return change and {"options": change.options, "memory_total_bytes": change.memory_bytes}
+    if change is None:
+        return None
+    return {"options": change.options, "memory_total_bytes": change.memory_bytes}
 
 
 def _reserved_bytes(prediction: Prediction) -> float | None:
