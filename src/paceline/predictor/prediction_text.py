@@ -259,11 +259,7 @@ def _stages(prediction: "Prediction") -> str:
     if len(sizes) == 1:
         return ""
     fullest = max(range(len(sizes)), key=sizes.__getitem__)
-    least = min(sizes)
-    return (
-        f"; stage {fullest + 1} of {len(sizes)}, the others {format_bytes(least)} to "
-        f"{format_bytes(max(size for i, size in enumerate(sizes) if i != fullest))}"
-    )
+    return f"; on stage {fullest + 1} of {len(sizes)}, {format_bytes(min(sizes))} on the emptiest"
 
 
 def _traffic(prediction: "Prediction") -> str:
