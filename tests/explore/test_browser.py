@@ -71,6 +71,8 @@ def test_every_panel_opens(opened):
         page.wait_for_selector(f"details[data-panel={name}] .panel:not([aria-busy]) > *")
     assert page.locator("details[data-panel=surface] rect").count() > 100
     assert page.locator("details[data-panel=whatif] table").count() == 2
+    assert page.is_visible("details[data-panel=timeline] >> text=Open in Perfetto")
+    assert page.locator("details[data-panel=plans] .plans text.label").first.text_content() == "1"
     with page.expect_download() as download:
         page.click("details[data-panel=timeline] button")
     assert json.loads(download.value.path().read_text())["traceEvents"]

@@ -18,11 +18,11 @@ const surface = (found) => {
     return (index < 0 ? values.length - 0.5 : index + 0.5) * size;
   };
   picture.append(
-    svg("circle", { cx: left + at(found.x, found.here.x, cell), cy: height - bottom - at(found.y, found.here.y, row), r: 6, fill: "none", stroke: "currentColor", "stroke-width": 2 }),
-    text({ x: left, y: height - 8 }, `${three(found.x[0] * 8e-9)} Gbit/s`),
-    text({ x: width, y: height - 8, "text-anchor": "end" }, `${three(found.x.at(-1) * 8e-9)} Gbit/s`),
-    text({ x: left - 8, y: height - bottom, "text-anchor": "end" }, `batch ${found.y[0]}`),
-    text({ x: left - 8, y: 14, "text-anchor": "end" }, String(found.y.at(-1))));
+    svg("circle", { cx: left + at(found.x, found.here.x, cell), cy: height - bottom - at(found.y, found.here.y, row), r: 6, fill: "none", stroke: "currentColor", "stroke-width": 2 }));
+  const [low, high] = [found.x[0] * 8e-9, found.x.at(-1) * 8e-9];
+  for (const tick of logTicks(low, high, 8)) picture.append(text({ x: left + ((width - left) * Math.log(tick / low)) / Math.log(high / low), y: height - bottom + 15, "text-anchor": tick > high / 2 ? "end" : "middle" }, three(tick)));
+  found.y.forEach((batch, index) => { if (index % 3 === 0) picture.append(text({ x: left - 8, y: height - bottom - (index + 0.5) * row + 4, "text-anchor": "end" }, String(batch))); });
+  picture.append(text({ x: width, y: height - 2, "text-anchor": "end" }, "network (Gbit/s) · vertical: batch per replica"));
   return [picture, make("p", { class: "caption" }, "Blue: data parallelism is faster; orange: model parallelism. The ring is the selected job; crossovers are where the colours meet. Physical model only, without corrections fitted to published measurements.")];
 };
 
@@ -37,7 +37,7 @@ const planPicture = ({ plans, device_bytes: capacity, unit }) => {
   for (const tick of niceTicks(0, most / 1e9, 8)) picture.append(svg("text", { x: x.at(tick * 1e9), y: height - bottom + 16, "text-anchor": "middle" }, three(tick)));
   if (capacity) picture.append(svg("line", { class: "base", x1: x.at(capacity), x2: x.at(capacity), y1: top, y2: height - bottom }), svg("text", { x: x.at(capacity) - 4, y: top + 10, "text-anchor": "end" }, "capacity"));
   picture.append(svg("text", { class: "axis-title", x: width - right, y: height - 6, "text-anchor": "end" }, `memory (GB) · vertical: throughput (${unit})`));
-  for (const plan of plans) {
+  plans.forEach((plan, index) => {
     const add = () => { board.candidates.push({ ...edited(), ...plan.options }); board.edited = board.candidates.length - 1; showForm(); refresh(); };
     const group = svg("g", { class: plan.fits ? "c1" : "c2" });
     const point = svg("circle", { class: "marker", cx: x.at(plan.memory_bytes), cy: y.at(plan.throughput), r: 6, tabindex: 0, role: "button", "aria-label": `Add ${plan.label}`, "data-tip": `${plan.label}\n${three(plan.throughput)} ${unit}, ${gigabytes(plan.memory_bytes)}` });
@@ -45,15 +45,15 @@ const planPicture = ({ plans, device_bytes: capacity, unit }) => {
       point.addEventListener("click", add);
       point.addEventListener("keydown", (event) => ["Enter", " "].includes(event.key) && add());
     }
-    group.append(point);
+    group.append(point, svg("text", { class: "label", x: x.at(plan.memory_bytes) + 9, y: y.at(plan.throughput) + 4 }, String(index + 1)));
     picture.append(group);
-  }
+  });
   return picture;
 };
 const plansPanel = (found) => {
   const box = make("div");
   box.innerHTML = found.html;
-  return [planPicture(found), make("p", { class: "caption" }, "Each point is a plan; select it to add a candidate."), box];
+  return [planPicture(found), make("p", { class: "caption" }, "Each point is a plan of the table below; select it to add a candidate."), box];
 };
 const timeline = (found) => {
   const drawing = make("div", { class: "drawing" });
