@@ -300,7 +300,7 @@ def samples_of(
             "the amount of training is missing or ambiguous", "give either tokens or epochs"
         )
     if tokens is not None:
-        sequence = prediction.workload.sequence
+        sequence = prediction.workload.sequence or _captured_tokens(prediction)
         if sequence is None:
             raise InputError(
                 f"{prediction.workload.graph.name} does not train on tokens",
@@ -316,6 +316,15 @@ def samples_of(
             )
         samples_per_epoch = float(IMAGENET_SAMPLES)
     return epochs * samples_per_epoch
+
+
+def _captured_tokens(prediction: "Prediction") -> int | None:
+    """Tokens per sample of a captured model: the length of its only inputs, integers."""
+    specs = prediction.workload.graph.inputs.values()
+    lengths = [spec.shape[0] for spec in specs if spec.dtype == "integer" and len(spec.shape) == 1]
+    others = any(spec.dtype == "float" and spec.shape for spec in specs)
+    found = max((size for size in lengths if isinstance(size, int)), default=None)
+    return None if others else found
 
 
 def _is_imagenet(prediction: "Prediction") -> bool:

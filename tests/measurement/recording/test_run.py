@@ -195,11 +195,25 @@ def test_layers_are_timed_on_request(tmp_path: Path):
     assert first.backward_seconds > 0
 
 
+def test_a_loop_without_an_optimizer_marks_its_steps(tmp_path: Path):
+    code = """
+import time
+for batch in range(9):
+    time.sleep(0.002)
+    __import__("paceline_watch").mark(samples=4)
+"""
+    launch = run(tmp_path, sys.executable, "-c", code)
+    assert launch.status is Status.FINISHED
+    assert len(launch.outcome.ranks[0].wall_seconds) == 8  # the first mark begins the first step
+    assert launch.batch_per_rank == 4
+
+
 class TestWhatGoesWrong:
     def test_a_script_that_never_steps(self, tmp_path: Path):
         launch = run(tmp_path, sys.executable, "-c", "import torch")
         assert launch.status is Status.FAILED
         assert "no process stepped" in launch.outcome.reason
+        assert "__import__('paceline_watch').mark()" in launch.outcome.reason
 
     def test_an_exception(self, tmp_path: Path):
         code = "import torch; raise ValueError('out of luck')"

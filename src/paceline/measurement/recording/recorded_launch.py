@@ -26,7 +26,10 @@ from paceline.store.database import now
 from paceline.store.launch import new_launch_id
 from paceline.store.rows import OWNER_ENDED
 
-NEVER_STEPPED = "no process stepped an optimiser, and its output is not a known log format"
+NEVER_STEPPED = (
+    "no process stepped a torch optimizer, and the output has no step times; mark the end of each "
+    "step with one line in the script: __import__('paceline_watch').mark()"
+)
 
 
 @dataclass(frozen=True)

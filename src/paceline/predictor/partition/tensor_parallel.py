@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from paceline.errors import InputError
 from paceline.workload.graph import Graph, Node
-from paceline.workload.ops import Attention, Convolution, Linear, MixtureOfExperts
+from paceline.workload.ops import Attention, Convolution, Linear, MixtureOfExperts, Recorded
 
 
 class Role(StrEnum):
@@ -86,7 +86,15 @@ def divide(
 
 
 def check_divisible(graph: Graph, tp: int, etp: int | None = None) -> None:
-    """Reject degrees that do not divide heads or features equally; ``etp`` divides experts."""
+    """Reject degrees that do not divide heads or features equally; ``etp`` divides experts.
+
+    A captured model has recorded operations, which tensor parallelism cannot divide.
+    """
+    if tp > 1 and _is_recorded(graph):
+        raise InputError(
+            f"tp {tp} cannot divide the captured operations of {graph.name}",
+            "use --zero or --pp, or give the config.json of the model",
+        )
     for name, size, what in _divided_sizes(graph):
         option, degree = ("etp", etp) if etp and what == _OF_EXPERTS else ("tp", tp)
         if size % degree:
@@ -98,7 +106,17 @@ def check_divisible(graph: Graph, tp: int, etp: int | None = None) -> None:
 
 def common_size(graph: Graph) -> int:
     """The number that every degree accepted by `check_divisible` divides; 0 if all are accepted."""
+    if _is_recorded(graph):
+        return 1
     return math.gcd(*(size for _, size, _ in _divided_sizes(graph)))
+
+
+@lru_cache(maxsize=64)
+def _is_recorded(graph: Graph) -> bool:
+    """Whether all GEMMs of a graph are in recorded operations."""
+    return any(isinstance(node.op, Recorded) for node in graph.nodes) and all(
+        division.role is Role.WHOLE for division in divide(graph)
+    )
 
 
 @lru_cache(maxsize=64)

@@ -78,6 +78,22 @@ active: Recorder | None = None
 """Recorder of this process, if it is watched."""
 
 
+def mark(samples: int = 0, loss: Any = None) -> None:
+    """End a training step of a script that does not use ``torch.optim``; nothing if not watched.
+
+    The first call begins the first step. ``samples`` is the number of samples of this process.
+    """
+    if active is None:
+        return
+    if not active.steps_by_hand or active.begun is None:
+        active.steps_by_hand = True
+        active.hello()
+        active.begin(clock())
+        return
+    active.samples += samples
+    active.end_step(clock(), loss)
+
+
 class Recorder:
     """Steps of this process: start, end and segments of each.
 
