@@ -46,6 +46,7 @@ CHANGES = {
     "trace": ({"model": None, "link": "eth_10g", "nodes": 4}, "googlenet_k80"),
     "lora": (TRANSFORMER, 8),
     "qlora": (TRANSFORMER, True),
+    "fit": ({"model": "resnet50", "cluster": "dgx-a100", "nodes": 2}, "batch"),
     "optimizer": (IMAGES, "adam"),
     "intra_link": (IMAGES, "pcie3_x16"),
     "nics": ({**IMAGES, "link": "10gbit"}, 1),

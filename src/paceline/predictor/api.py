@@ -92,11 +92,15 @@ def _predict(job: JobRequest, plan: Plan | None, evidence: "Evidence | Study | N
         _refuse_plan(plan)
         local = predict_local(job.model, [topology], store=store, **cast(Any, options))
         return local.comparisons[0].prediction
+    carried: dict[str, int] = {}
+    if evidence is not None and not isinstance(evidence, Evidence):
+        carried = _carried(evidence, options)
+        options = cast(JobOptions, {**carried, **options})
     prepared, note = _completed(job.model, job.cluster, plan, options, evidence)
     found = noted(predictor.predict_job(prepared), note)
     if evidence is None or isinstance(evidence, Evidence):
         return found
-    return _with_note(found, evidence)
+    return _with_note(found, evidence, carried)
 
 
 def _refuse_plan(plan: Plan | None) -> None:
@@ -343,10 +347,25 @@ def _evidence(options: JobOptions, evidence: "Evidence | Study | None") -> Evide
     return known if spread is None else replace(known, spread=spread)
 
 
-def _with_note(prediction: Prediction, study: "Study") -> Prediction:
+def _carried(study: "Study", options: JobOptions) -> dict[str, int]:
+    """Batch and sequence length of a study, which do not depend on the machine."""
+    found: dict[str, int] = {}
+    batches = {one.batch_per_rank for one in study.launches}
+    if len(batches) == 1 and not options.keys() & {"batch", "global_batch", "fit"}:
+        found["batch"] = batches.pop()
+    lengths = {one.job.get("sequence") for one in study.launches} - {None}
+    if len(lengths) == 1 and "seq" not in options:
+        found["seq"] = int(lengths.pop() or 0)
+    return found
+
+
+def _with_note(prediction: Prediction, study: "Study", carried: dict[str, int]) -> Prediction:
     machines = {str(one.environment.get("cpu_model", "this machine")) for one in study.launches}
     note = (
         f"the launches of study {study.name} ran on {', '.join(sorted(machines)) or 'nothing'}, "
-        f"not on {prediction.cluster.device.name}, so this prediction does not use them"
+        f"not on {prediction.cluster.device.name}, so this prediction does not use their step times"
     )
+    if carried:
+        used = ", ".join(f"{name} {value}" for name, value in carried.items())
+        note += f"; it uses {used}"
     return replace(prediction, notes=(*prediction.notes, note))

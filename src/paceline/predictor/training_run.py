@@ -10,6 +10,7 @@ from paceline.errors import InputError
 from paceline.predictor.memory.memory_parts import optimizer_bytes_per_parameter
 from paceline.predictor.uncertainty.intervals import NORMAL_QUANTILE
 from paceline.units import format_seconds
+from paceline.workload.adapters import adapter_rank
 from paceline.workload.precision import precision
 
 if TYPE_CHECKING:
@@ -139,14 +140,15 @@ class TrainingRun:
 
     @cached_property
     def checkpoint_bytes(self) -> float:
-        """Weights and optimizer state, once for all replicas."""
+        """Weights and optimizer state, once for all replicas; of adapters only those."""
         workload = self.prediction.workload
         numbers = precision(workload.precision)
         state = optimizer_bytes_per_parameter(
             workload.optimizer, numbers, self.prediction.plan.optimizer_state
         )
         held, trained = workload.profile.parameters, workload.profile.trainable_parameters
-        return float(held * numbers.weight_bytes + trained * state)
+        kept = trained if adapter_rank(workload.graph) is not None else held
+        return float(kept * numbers.weight_bytes + trained * state)
 
     @cached_property
     def interruptions(self) -> Interruptions:

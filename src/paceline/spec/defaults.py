@@ -7,12 +7,13 @@ plans are tried from the simplest to the one with the least memory; the first th
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 from paceline.errors import InputError
 from paceline.hardware import Cluster, Device
 from paceline.predictor.framework_profiles import framework as find_framework
-from paceline.predictor.memory.fit_probability import room_bytes
+from paceline.predictor.memory.fit_probability import LIKELY, room_bytes
 from paceline.predictor.memory.peak_memory import fullest, stage_memories
 from paceline.predictor.partition.tensor_parallel import common_size, is_transformer
 from paceline.predictor.plan.plan import Plan
@@ -38,6 +39,9 @@ _PLAN_OPTIONS = (
     *("pipeline", "offload", "overlap", "bucket", "compression"),
 )
 """Options of a plan: if one is given, no other plan is chosen."""
+_LEAST_SEQUENCE = 128
+"""Tokens; sequences that fit are multiples of it."""
+_LARGEST_FITTED = 2**24
 _LARGEST_TP = 8
 """Devices per node of common clusters: larger tp would communicate between nodes."""
 
@@ -61,7 +65,74 @@ def default_precision(graph: Graph, device: Device) -> str:
 def complete_job(
     model: Model | None, cluster: Cluster, options: JobOptions, plan: Plan | None = None
 ) -> CompleteJob:
-    """The job with defaults for options that ``options`` and ``plan`` do not set."""
+    """The job with defaults for options that ``options`` and ``plan`` do not set.
+
+    ``fit`` sets the largest batch or sequence that likely fits.
+    """
+    what = options.get("fit")
+    if what is None:
+        return _complete(model, cluster, options, plan)
+    alone = cast(JobOptions, {name: value for name, value in options.items() if name != "fit"})
+    if model is None or plan is not None or isinstance(model, Workload):
+        raise InputError("--fit needs a model and no plan object", "omit --fit")
+    return _largest(model, cluster, alone, what)
+
+
+def refuse_fit(options: JobOptions, function: str) -> None:
+    """Reject ``fit`` for a function that compares plans."""
+    if options.get("fit") is not None:
+        raise InputError(
+            f"{function} does not support --fit: the largest batch depends on the plan",
+            "omit --fit, or use 'paceline predict'",
+        )
+
+
+def _largest(
+    model: str | Path | Graph, cluster: Cluster, options: JobOptions, what: str
+) -> CompleteJob:
+    """The job with the largest batch or sequence with which the plan of the smallest fits."""
+    taken = ("batch", "global_batch", "micro_batches") if what == "batch" else ("seq",)
+    given = [name for name in taken if options.get(name) is not None]
+    if given:
+        option = given[0].replace("_", "-")
+        raise InputError(f"--fit {what} finds --{option}", f"omit --{option} or --fit")
+    graph = graph_of(model, inputs_of(options), options.get("seq"))
+    if what == "seq" and not graph.uses_sequence:
+        raise InputError(f"{graph.name} has no sequence length", "use --fit batch")
+    usual = {} if what == "batch" or options.get("global_batch") else {"batch": 1}
+    first = 1 if what == "batch" else _LEAST_SEQUENCE
+    least = _complete(model, cluster, cast(JobOptions, {**usual, **options, what: first}), None)
+    room = room_bytes(cluster.device.known_memory_bytes, LIKELY)
+
+    def sized(size: int) -> JobOptions:
+        return cast(JobOptions, {**least.options, what: size})
+
+    def fits(size: int) -> bool:
+        known = graph if what == "batch" else graph_of(model, inputs_of(options), size)
+        return _memory_bytes(known, cluster, sized(size)) <= room
+
+    step = 1 if what == "batch" else _LEAST_SEQUENCE
+    if not fits(first):
+        raise InputError(
+            f"not even a {'batch of 1' if what == 'batch' else f'sequence of {first} tokens'} fits",
+            "use --recompute full, --qlora, more devices, or devices with more memory",
+        )
+    low, high = 1, 2
+    while high * step <= _LARGEST_FITTED and fits(high * step):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle * step) else (low, middle)
+    found = graph if what == "batch" else graph_of(model, inputs_of(options), low * step)
+    unit = "samples per replica" if what == "batch" else "tokens per sample"
+    note = f"{CHOSEN}{low * step:,} {unit}, the most that likely fit"
+    rest = least.note.removeprefix(CHOSEN)
+    return CompleteJob(found, sized(low * step), f"{note}; plan of the smallest: {rest}")
+
+
+def _complete(
+    model: Model | None, cluster: Cluster, options: JobOptions, plan: Plan | None
+) -> CompleteJob:
     if model is None or options.get("trace") is not None:
         return CompleteJob(model, options)
     known: Graph | Workload

@@ -157,6 +157,13 @@ class WorkloadOptions(TypedDict, total=False):
     qlora: Annotated[
         bool | None, _workload("QLoRA: adapters on frozen 4-bit weights [default rank: 16].")
     ]
+    fit: Annotated[
+        str | None,
+        _workload(
+            "Use the largest batch (samples per device) or sequence that likely fits in memory.",
+            choices=("batch", "seq"),
+        ),
+    ]
     optimizer: Annotated[
         str | None,
         _workload(

@@ -11,7 +11,7 @@ from paceline.predictor.plan.plan import Plan
 from paceline.predictor.prediction import Prediction
 from paceline.render.result import Part, PublicResult
 from paceline.spec.default_batch import given_global_batch, usual_global_batch
-from paceline.spec.defaults import complete_workload
+from paceline.spec.defaults import complete_workload, refuse_fit
 from paceline.spec.job_options import JobLists, JobOptions, Many, MeasuredOptions
 from paceline.spec.jobs import JobRequest, check_job, jobs_of
 from paceline.spec.keywords import with_keywords
@@ -250,6 +250,7 @@ def _search(job: JobRequest, price: float | None) -> "tuple[PlanSearch, str]":
     from paceline.predictor.search.plan_constraints import split_plan_fields
 
     options = _searchable(job.options)
+    refuse_fit(options, "advise")
     if job.model is None:
         raise InputError(
             "no model given", "give one: --model resnet50 ('paceline catalog models' lists all)"

@@ -8,7 +8,7 @@ from paceline.errors import InputError
 from paceline.hardware import Cluster
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.sweep.sweep_comparison import SweepComparison
-from paceline.spec.defaults import complete_workload
+from paceline.spec.defaults import complete_workload, refuse_fit
 from paceline.spec.job_options import JobOptions, Many, SweepLists, SweepOptions
 from paceline.spec.jobs import JobRequest, has_lists, jobs_of
 from paceline.spec.keywords import with_keywords
@@ -84,6 +84,7 @@ def swept_workload(job: JobRequest) -> Workload:
     options = {name: value for name, value in job.options.items() if name != "global_batch"}
     if job.options.get("global_batch") is not None and job.options.get("batch") is not None:
         raise InputError("--batch and --global-batch are mutually exclusive", "give only one")
+    refuse_fit(job.options, "sweep")
     if job.model is None:
         raise InputError(
             "no model given", "give one: --model alexnet ('paceline catalog models' lists all)"
