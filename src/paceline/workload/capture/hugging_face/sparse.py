@@ -8,6 +8,10 @@ from paceline.workload.capture.hugging_face.fields import Config
 from paceline.workload.zoo.transformers import Experts, LatentAttention, TransformerShape
 
 
+_BIASED_ROUTING = ("deepseek_v3", "kimi_k2", "glm4_moe", "dots1")
+"""Models whose router has a buffer ``e_score_correction_bias`` (balance without auxiliary loss)."""
+
+
 def with_experts(
     shape: TransformerShape, experts: Experts, has_experts: Callable[[int], bool] = lambda _: True
 ) -> TransformerShape:
@@ -100,6 +104,11 @@ def _behind_dense_layers(config: Config, shape: TransformerShape) -> Transformer
     step = config.size("moe_layer_freq", default=1)
     if config.size("num_nextn_predict_layers", default=0, least=0):
         config.notes.append("multi-token prediction layers (num_nextn_predict_layers) are left out")
+    if config.text("model_type", "") in _BIASED_ROUTING:
+        config.notes.append(
+            f"routing biases ({experts.count} numbers per layer of experts, updated without "
+            "gradients) are not counted as parameters"
+        )
     return with_experts(shape, experts, lambda layer: layer >= dense and layer % step == 0)
 
 
