@@ -60,6 +60,7 @@ class FrameworkProfile:
     ``fused_gates``: activation and product of gated networks are one kernel that keeps its inputs
     but not the intermediate result.
     ``sequence_parallel``: sequence parallelism is on by default with tensor parallelism.
+    ``divides_embeddings``: replicas divide sparse embedding tables and exchange their vectors.
     ``interleaves``: recipes use one block per pipeline chunk.
     ``cp_impl`` is the default form of context parallelism.
     ``tuning`` is the usual tuning of jobs of this program (empty: unknown); it is not inherited
@@ -102,6 +103,7 @@ class FrameworkProfile:
     loss_kernel: LossKernel = LossKernel.PLAIN
     memory_from_code: bool = False
     fused_gates: bool = False
+    divides_embeddings: bool = False
     cp_impl: ContextForm = ContextForm.RING
     aliases: tuple[str, ...] = ()
     tuning: Annotated[str, Key(choices=("", *Tuning))] = ""

@@ -11,6 +11,7 @@ from paceline.predictor.prediction_inputs import PredictionInputs
 from paceline.predictor.schedule.timeline import Timeline
 from paceline.predictor.uncertainty.applied_corrections import variation_of
 from paceline.predictor.uncertainty.correction_table import shipped_corrections
+from paceline.predictor.uncertainty.intervals import reads_too_fast, samples_read_per_second
 from paceline.units import format_bandwidth
 from paceline.workload.capture_notes import capture_notes
 from paceline.workload.graph import Graph
@@ -24,7 +25,13 @@ def prediction_notes(timeline: Timeline) -> tuple[str, ...]:
         notes.append(job.evidence.source)
     if job.cluster.assumed:
         notes.append(job.cluster.assumed)
-    if job.input_seconds == 0 and job.evidence.input_seconds is None:
+    if reads_too_fast(timeline):
+        rate = samples_read_per_second(timeline) / 1e6
+        notes.append(
+            f"assumes each node reads {rate:.2g} million samples/s: reading often limits "
+            "recommenders, so the interval is wider (--input-time)"
+        )
+    elif job.input_seconds == 0 and job.evidence.input_seconds is None:
         notes.append("assumes the input pipeline keeps up")
     has_jitter = variation_of(job, corrections.step) is not None
     if not has_jitter and corrections.colocated is None and job.plan.devices > 1:

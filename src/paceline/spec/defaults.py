@@ -32,7 +32,8 @@ from paceline.workload.graph import RECORDED_BATCH, Graph
 from paceline.workload.precision import precision
 from paceline.workload.workload import Workload
 
-_TITLES = {DDP: "DDP", FSDP: "FSDP", MEGATRON: "Megatron-LM"}
+TORCHREC = "torchrec"
+_TITLES = {TORCHREC: "TorchRec", DDP: "DDP", FSDP: "FSDP", MEGATRON: "Megatron-LM"}
 _DEGREES = ("tp", "pp", "cp", "ep")
 _PLAN_OPTIONS = (
     *("framework", "dp", *_DEGREES, "zero", "shard_group", "interleave", "stage_layers"),
@@ -244,6 +245,8 @@ def _spreads(graph: Graph, cluster: Cluster, given: JobOptions) -> Iterator[dict
                 yield from _megatron(graph, cluster)
         return
     yield {"framework": DDP}
+    if graph.profile(None, "fp32").has_sparse_gradients and cluster.devices > 1:
+        yield {"framework": TORCHREC}
     if not divisible:
         return
     if cluster.devices == 1:

@@ -20,7 +20,10 @@ def cost_among(parts: Partition, operation: str, group: Group) -> CollectiveCost
 
 
 def replica_messages(parts: Partition) -> ReplicaMessages:
-    """Tensor, expert and context-parallel messages of one micro-batch, by kind of layer."""
+    """Tensor, expert and context-parallel messages of one micro-batch, by kind of layer.
+
+    Those of experts include the vectors of divided embedding tables.
+    """
     plan, layout, kinds = parts.plan, parts.layout, parts.kinds
     tensor = _seconds(
         parts,
@@ -32,6 +35,8 @@ def replica_messages(parts: Partition) -> ReplicaMessages:
         [part.expert_forward for part in kinds] + [part.expert_backward for part in kinds],
         layout.experts,
     )
+    if any(part.rows for part in kinds):
+        experts = experts + _seconds(parts, [part.rows for part in kinds] * 2, layout.replicas)
     if any(part.expert_tensor for part in kinds):
         sent = [part.expert_tensor for part in kinds] * 2
         experts = experts + parts.loads * _seconds(parts, sent, layout.expert_tensor)

@@ -54,6 +54,15 @@ def divided_profile(
     )
 
 
+def divided_table(profile: LayerProfile, holders: int) -> LayerProfile:
+    """The share of an embedding table that ``holders`` devices divide: all work, fewer rows."""
+    return replace(
+        profile,
+        tensors=_shared_tensors(profile.tensors, 1.0 / holders),
+        frozen_tensors=_shared_tensors(profile.frozen_tensors, 1.0 / holders),
+    )
+
+
 def routed_expert_share(profile: LayerProfile, op: MixtureOfExperts, ep: Number) -> LayerProfile:
     """The share of a mixture of experts on one of ``ep`` devices.
 

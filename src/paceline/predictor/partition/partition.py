@@ -1,8 +1,8 @@
 """Stage 1, partition: the layers that one device holds, and what it exchanges of each."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import TypeVar
 
 import numpy as np
@@ -18,11 +18,12 @@ from paceline.predictor.memory.activations import (
     kept_activations,
 )
 from paceline.predictor.memory.loss_memory import LossMemory
+from paceline.predictor.partition.device_share import divided_table
 from paceline.predictor.partition.fused_gates import with_fused_gates
 from paceline.predictor.partition.fused_loss import with_fused_loss
 from paceline.predictor.partition.layer_classes import LayerClasses, no_sharing, unique_layers
 from paceline.predictor.partition.rank_layout import Layout, layout_of
-from paceline.predictor.partition.sharding import ShardedLayer, Sharding
+from paceline.predictor.partition.sharding import ShardedLayer, Sharding, ShardMessage
 from paceline.predictor.partition.unfused_attention import with_unfused_scores
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import ContextForm, LossKernel, Recompute
@@ -30,6 +31,7 @@ from paceline.predictor.plan.sync_policy import Synchronisation
 from paceline.workload.adapters import WHOLE_BYTES, are_quantised
 from paceline.workload.cost import LayerProfile
 from paceline.workload.graph import Graph
+from paceline.workload.ops import Embedding
 from paceline.workload.precision import Precision
 from paceline.workload.workload import Workload
 
@@ -117,6 +119,8 @@ def partition(
     kinds = _shares(
         sharding, plan.tp, plan.ep, plan.expert_tp, plan.sequence_parallel, classes.first
     )
+    if framework.divides_embeddings and plan.holders > 1:
+        kinds = tuple(map(partial(_table_share, sharding, plan), kinds, classes.first))
     micro_batch, micro_batches = plan.batches(workload.batch)
     kept = kept_activations(
         sharding,
@@ -206,10 +210,28 @@ def _classes(sharding: Sharding, plan: Plan, *, each_layer: bool) -> LayerClasse
     )
 
 
+def _table_share(sharding: Sharding, plan: Plan, part: ShardedLayer, position: int) -> ShardedLayer:
+    """A sparse embedding table divided among all replicas (HugeCTR, DLRM, TorchRec).
+
+    Each device looks up the rows of its tables for the samples of all devices, and sends them the
+    vectors; gradients of the vectors return in backward.
+    """
+    node = sharding.graph.nodes[position]
+    if not (isinstance(node.op, Embedding) and node.op.sparse):
+        return part
+    return replace(
+        part,
+        profile=divided_table(part.profile, plan.holders),
+        rows=(ShardMessage("all_to_all", sharding.output_bytes(node.name)),),
+    )
+
+
 def _exchanged_share(
     part: ShardedLayer, layout: Layout, cluster: Cluster, framework: FrameworkProfile
 ) -> float:
     """Factor on the bytes of a layer in messages among replicas: experts have other replicas."""
+    if part.rows:
+        return 0.0  # every row is on one device
     if not part.is_expert or layout.expert_replicas == layout.replicas:
         return 1.0
     share = part.expert_share

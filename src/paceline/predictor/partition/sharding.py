@@ -47,7 +47,8 @@ class ShardedLayer:
 
     ``tensor_forward`` and ``tensor_backward`` are messages among tensor-parallel devices,
     ``expert_forward`` and ``expert_backward`` among expert-parallel ones, ``expert_tensor`` among
-    the devices of one expert in each pass. ``context`` are the tensors that context-parallel
+    the devices of one expert in each pass, ``rows`` among replicas that divide an embedding table
+    in each pass. ``context`` are the tensors that context-parallel
     devices exchange. ``is_expert``: most of its weights are experts, which fewer replicas share.
     """
 
@@ -57,6 +58,7 @@ class ShardedLayer:
     expert_forward: tuple[ShardMessage, ...] = ()
     expert_backward: tuple[ShardMessage, ...] = ()
     expert_tensor: tuple[ShardMessage, ...] = ()
+    rows: tuple[ShardMessage, ...] = ()
     context: ContextTensors | None = None
     is_expert: bool = False
 

@@ -101,7 +101,7 @@ def interval(timeline: Timeline, reference: ModelledStep | None) -> ThroughputIn
 
 
 def division_error(timeline: Timeline) -> float:
-    """Standard error of the step from the priors of context and expert parallelism.
+    """Standard error of the step from the priors of context and expert parallelism, and of input.
 
     Each prior is weighted by the share of the step that it multiplies.
     """
@@ -113,7 +113,25 @@ def division_error(timeline: Timeline) -> float:
     if plan.cp > 1 and parts.cp_impl is not ContextForm.ULYSSES:
         share = _share(timeline, [part.context is not None for part in parts.kinds])
         error = math.hypot(error, share * number("parallelism.context.spread"))
+    if reads_too_fast(timeline):
+        error = math.hypot(error, number("spread.input.recommenders"))
     return error
+
+
+def reads_too_fast(timeline: Timeline) -> bool:
+    """Whether reading input may limit the step: recommenders compute little for each sample."""
+    job = timeline.step.job
+    known = job.input_seconds > 0 or job.evidence.input_seconds is not None
+    if known or not job.workload.profile.has_sparse_gradients:
+        return False
+    return samples_read_per_second(timeline) > number("spread.input.samples_per_second")
+
+
+def samples_read_per_second(timeline: Timeline) -> float:
+    """Samples that each node must read per second."""
+    job = timeline.step.job
+    batch = job.workload.batch * job.plan.dp / job.cluster.nodes
+    return batch / timeline.seconds
 
 
 def _share(timeline: Timeline, chosen: Sequence[bool]) -> float:

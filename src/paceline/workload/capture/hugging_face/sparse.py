@@ -7,7 +7,6 @@ from paceline.workload.capture.hugging_face import decoders
 from paceline.workload.capture.hugging_face.fields import Config
 from paceline.workload.zoo.transformers import Experts, LatentAttention, TransformerShape
 
-
 _BIASED_ROUTING = ("deepseek_v3", "kimi_k2", "glm4_moe", "dots1")
 """Models whose router has a buffer ``e_score_correction_bias`` (balance without auxiliary loss)."""
 
