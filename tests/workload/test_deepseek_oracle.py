@@ -1,8 +1,8 @@
 """Latent attention, shared and routed experts of DeepSeek-V3 by hand count.
 
 DeepSeek-V3 report, section 4.2: width 7,168, 128 heads of 128 + 64 (keys) and 128 (values), latents
-of 1,536 (queries) and 512 (keys and values), 256 experts of width 2,048 of which a token uses 8, and
-one shared expert.
+of 1,536 (queries) and 512 (keys and values), 256 experts of width 2,048 of which a token uses 8,
+and one shared expert.
 """
 
 import pytest
