@@ -1,0 +1,66 @@
+"""Answers of llm-analysis for rows on standard input; run by rivals.py in its environment."""
+
+import contextlib
+import io
+import json
+import logging
+import sys
+import time
+
+from llm_analysis.analysis import ActivationRecomputation, DSZeRO, LLMAnalysis
+from llm_analysis.config import ModelConfig, ParallelismConfig, get_gpu_config_by_name
+
+RECOMPUTATIONS = {"selective": "SELECTIVE", "full": "FULL"}
+PARTS = ("weight", "gradient", "optimizer_state", "activation")
+
+
+def answer(job: dict, efficiency: float) -> dict:
+    """Seconds and bytes of one row."""
+    model = ModelConfig(
+        name="row",
+        num_layers=job["layers"],
+        n_head=job["heads"],
+        hidden_dim=job["hidden"],
+        vocab_size=job["vocabulary"],
+        max_seq_len=job["sequence"],
+        num_key_value_heads=job["kv_heads"],
+        ffn_embed_dim=job["ffn"],
+        expansion_ratio=job["ffn"] / job["hidden"],
+    )
+    started = time.perf_counter()
+    found = LLMAnalysis(
+        model,
+        get_gpu_config_by_name(job["gpu"]),
+        parallelism_config=ParallelismConfig(job["tp"], job["pp"], job["dp"]),
+        flops_efficiency=efficiency,
+    ).training(
+        batch_size_per_gpu=job["micro_batch"],
+        gradient_accumulation_steps=job["micro_batches"],
+        seq_len=job["sequence"],
+        total_num_tokens=10**9,
+        activation_recomputation=ActivationRecomputation[
+            RECOMPUTATIONS.get(job["recompute"], "NONE")
+        ],
+        ds_zero=DSZeRO(job["zero"]),
+        mlp_gated_linear_units=job["gated"],
+    )
+    spent = 1e3 * (time.perf_counter() - started)
+    memory = sum(found[f"{part}_memory_per_gpu"] for part in PARTS)
+    return {"seconds": found["latency_per_iter"], "memory": memory, "milliseconds": spent}
+
+
+def main() -> None:
+    logging.disable(logging.CRITICAL)
+    document = json.load(sys.stdin)
+    answers = []
+    for job in document["jobs"]:
+        with contextlib.redirect_stdout(io.StringIO()):
+            try:
+                answers.append(answer(job, document["efficiency"]))
+            except Exception as error:  # another program's errors: the row is not answered
+                answers.append({"error": f"{type(error).__name__}: {error}"})
+    print(json.dumps(answers))
+
+
+if __name__ == "__main__":
+    main()
