@@ -73,8 +73,12 @@ def described(job: PublishedJob) -> dict[str, Any] | None:
         "ffn": max(inner),
         "gated": any(node.name.endswith("mlp.gate") for node in nodes),
         "sequence": job.workload.sequence,
-        "tp": plan.tp, "pp": plan.pp, "dp": plan.dp, "zero": plan.zero,
-        "micro_batch": micro_batch, "micro_batches": count,
+        "tp": plan.tp,
+        "pp": plan.pp,
+        "dp": plan.dp,
+        "zero": plan.zero,
+        "micro_batch": micro_batch,
+        "micro_batches": count,
         "recompute": str(plan.recompute),
     }
 
