@@ -2,6 +2,7 @@
 
 import re
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,8 @@ from paceline.frameworks.framework_registry import framework
 from paceline.launch import Launcher, LaunchExit, LaunchRequest
 from paceline.measurement.events import Event, last_event, read_events
 from paceline.measurement.failures import failure_reason
+from paceline.measurement.host_finding import HostFinding
+from paceline.measurement.preflight_devices import device_findings
 from paceline.measurement.run_job import events_path, launch_directory, write_job
 from paceline.store import Store
 from paceline.store.launch import new_launch_id
@@ -49,16 +52,6 @@ _MEASURED = (
     *("error", "round_trip_seconds", "bytes_per_second"),
     *("clock_offset_seconds", "clock_error_seconds"),
 )
-
-
-@dataclass(frozen=True)
-class HostFinding:
-    """Result of one check of the hosts, with a ``remedy`` if it failed."""
-
-    name: str
-    works: bool
-    detail: str
-    remedy: str = ""
 
 
 @dataclass(frozen=True)
@@ -105,6 +98,7 @@ def examine_hosts(
     about = [last_event(events, "host") or {} for events in ranks]
     links = _links(names, ranks)
     interfaces = {host["interface"] for host in about}
+    sends = [max((rate for a, _, rate in _ways(links) if a == name), default=0.0) for name in names]
     findings = (
         _reached(names, links),
         *_names(names, about),
@@ -112,6 +106,7 @@ def examine_hosts(
         _versions(names, ranks),
         *_clocks(links),
         *_speeds(names, links),
+        *device_findings(names, [last_event(events, "devices") for events in ranks], sends),
     )
     interface = interfaces.pop() if len(interfaces) == 1 else ""
     return Preflight(names, interface, findings, links)
@@ -246,13 +241,19 @@ def _clocks(links: tuple[HostLink, ...]) -> list[HostFinding]:
     ]
 
 
+def _ways(links: Sequence[HostLink]) -> list[tuple[str, str, float]]:
+    """Sender, receiver and bandwidth of each measured direction."""
+    ways = [(link.high, link.low, link.bytes_per_second) for link in links]
+    ways += [(link.low, link.high, link.low_sends) for link in links]
+    return [(sender, receiver, rate) for sender, receiver, rate in ways if rate]
+
+
 def _speeds(names: tuple[str, ...], links: tuple[HostLink, ...]) -> list[HostFinding]:
     """Median link, and hosts that send, receive or respond more slowly than the others."""
     known = [link for link in links if link.bytes_per_second and link.round_trip_seconds]
     if not known:
         return []
-    ways = [(link.high, link.low, link.bytes_per_second or 0.0) for link in known]
-    ways += [(link.low, link.high, link.low_sends) for link in known if link.low_sends]
+    ways = _ways(known)
     rate = statistics.median(rate for _, _, rate in ways)
     trip = statistics.median(link.round_trip_seconds or 0.0 for link in known)
     detail = f"median {format_bandwidth(rate)}, round trip {format_seconds(trip)}"

@@ -21,6 +21,7 @@ from typing import Any
 
 import rank_exchange
 from channel import Events, die_with_parent
+from host_devices import devices
 
 ROUND_TRIPS = 200
 CHUNK = bytes(1 << 18)
@@ -49,6 +50,7 @@ def main() -> None:
             },
         }
         everyone = rank_exchange.exchange(about)
+        events.write("devices", rank=rank, **devices(about["interface"]))
         events.write("host", rank=rank, **about, names=resolved(job["hosts"], everyone))
         for low in range(world):
             for high in range(low + 1, world):
