@@ -105,12 +105,15 @@ def parse_count(text: str | float) -> float:
 
 def parse_batch(text: str | int) -> int | str:
     """Samples (``1536``), or tokens as text (``4Mtok``), which a sequence length converts."""
-    if isinstance(text, str) and not text.strip().isdecimal():
-        tokens_of_batch(text)
-        return text
     if isinstance(text, bool) or not isinstance(text, str | int):
         raise _bad(text, "batch", "1536 (samples) or 4Mtok (tokens)")
-    return int(text)
+    if isinstance(text, int):
+        return text
+    try:
+        return read_integer(text)
+    except ValueError:
+        tokens_of_batch(text)
+        return text
 
 
 def tokens_of_batch(text: str) -> float:
@@ -118,7 +121,7 @@ def tokens_of_batch(text: str) -> float:
     found = re.fullmatch(r"(.*?)\s*tok(ens?)?", text.strip(), re.IGNORECASE)
     if found is None:
         raise InputError(
-            f"invalid batch '{text}'", f"{integer_hint(text)} (samples), or give tokens: 4Mtok"
+            f"invalid batch '{text:.60}'", f"{integer_hint(text)} (samples), or give tokens: 4Mtok"
         )
     return parse_count(found[1])
 
