@@ -145,7 +145,7 @@ def mounted(folder, *options):
 
 
 @needs_root
-@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("killed", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize("medium", ["full", "read-only"])
 def test_a_store_is_read_where_nothing_can_be_written(medium, killed, tmp_path):
     (tmp_path / "from").mkdir()
