@@ -8,7 +8,7 @@ from paceline.calibration.prediction_error import Comparison
 from paceline.explanation.explain_step import Explanation
 from paceline.render.number_format import Ranged, ranged_text, short_number
 from paceline.report.study_analysis import StudyAnalysis
-from paceline.step.waterfall import ItemKind, WaterfallItem
+from paceline.step.waterfall import ItemKind
 from paceline.units import format_seconds, plural
 
 NAMED = 3
@@ -101,14 +101,13 @@ def _explained(explanation: Explanation) -> Iterator[str]:
     step = explanation.observed.step.mean
     if largest is not None and largest.seconds > 0.01 * step:
         share = f"{format_seconds(largest.seconds)} of a step of {format_seconds(step)}"
-        yield f"The largest overhead is {_describe_overhead(largest)}: {share}."
+        if largest.kind is ItemKind.UNEXPLAINED:
+            yield f"{share} has no attributed cause."
+        else:
+            yield f"The largest overhead is {largest.label}: {share}."
     if explanation.findings:
         first = explanation.findings[0]
         yield f"First remedy: {first.remedy} (saves {format_seconds(first.saved_seconds)})."
-
-
-def _describe_overhead(item: WaterfallItem) -> str:
-    return "unattributed" if item.kind is ItemKind.UNEXPLAINED else item.label
 
 
 def _predicted(one: Comparison) -> str:
