@@ -115,7 +115,9 @@ def own_answers(jobs: Sequence[PublishedJob]) -> list[dict[str, Any]]:
     return answers
 
 
-def score(name: str, given: Sequence[dict[str, Any]], said: Sequence[dict[str, Any]]) -> dict:
+def score(
+    name: str, given: Sequence[dict[str, Any]], said: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
     """Errors of one program, printed as a line."""
     pairs = [(g, s) for g, s in zip(given, said, strict=True) if s.get("seconds")]
     time_errors = [abs(s["seconds"] / g["measured"] - 1) for g, s in pairs]

@@ -6,15 +6,20 @@ import json
 import logging
 import sys
 import time
+from typing import Any
 
-from llm_analysis.analysis import ActivationRecomputation, DSZeRO, LLMAnalysis
-from llm_analysis.config import ModelConfig, ParallelismConfig, get_gpu_config_by_name
+from llm_analysis.analysis import ActivationRecomputation, DSZeRO, LLMAnalysis  # type: ignore[import-not-found]
+from llm_analysis.config import (  # type: ignore[import-not-found]
+    ModelConfig,
+    ParallelismConfig,
+    get_gpu_config_by_name,
+)
 
 RECOMPUTATIONS = {"selective": "SELECTIVE", "full": "FULL"}
 PARTS = ("weight", "gradient", "optimizer_state", "activation")
 
 
-def answer(job: dict, efficiency: float) -> dict:
+def answer(job: dict[str, Any], efficiency: float) -> dict[str, Any]:
     """Seconds and bytes of one row."""
     model = ModelConfig(
         name="row",

@@ -64,6 +64,7 @@ PARAMETERS = {
     "resnet100_arcface": 65_156_160 + 85_742 * 512,
     "mobilefacenet_arcface": 1_003_264 + 85_742 * 128,
     "stable_diffusion_v2": 865_910_724 + 340_387_840 + 34_163_592 + 72,
+    "stable_diffusion_v2_latents": 865_910_724 + 340_387_840,
     "ncf": 31_832_577,
     "dlrm": 24_036_595_969,
     "wide_deep_outbrain": 91_893_370,
@@ -233,6 +234,7 @@ def test_training_costs_six_flop_per_weight_and_token_plus_attention():
         # Adapters of rank 16 on queries, keys and values together and on the output.
         ("llama2_70b_lora", 44_564_480),
         ("stable_diffusion_v2", 865_910_724),
+        ("stable_diffusion_v2_latents", 865_910_724),
         # The stem and the first stage of the backbone are frozen.
         ("mask_rcnn_r50_fpn", 44_347_573 - 222_400),
         ("resnet50", 25_557_032),

@@ -19,13 +19,20 @@ _HEAD = 64
 _GROUPS = 32
 
 
-def stable_diffusion_v2() -> Graph:
-    """Images of 512 x 512: 865,910,724 trained and 374,551,504 frozen parameters."""
-    net = NetworkBuilder("stable_diffusion_v2")
+def stable_diffusion_v2(stored_latents: bool = False) -> Graph:
+    """Images of 512 x 512: 865,910,724 trained and 374,551,504 frozen parameters.
+
+    With ``stored_latents`` the input is what the image encoder gave before training.
+    """
+    net = NetworkBuilder("stable_diffusion_v2" + "_latents" * stored_latents)
+    side = _SIDE // 8
     with net.frozen():
         text = _text_encoder(net)
-        latent = _image_encoder(net)
-    noise = net.image(_LATENT_CHANNELS, _SIDE // 8, _SIDE // 8, name="noise")
+        if stored_latents:
+            latent = net.image(_LATENT_CHANNELS, side, side, name="latents")
+        else:
+            latent = _image_encoder(net)
+    noise = net.image(_LATENT_CHANNELS, side, side, name="noise")
     predicted = _unet(net, net.add("noised", latent, noise), text)
     return net.build(net.elementwise_loss("loss", "squared_error", predicted, noise))
 

@@ -137,6 +137,9 @@ def _scenes() -> dict[str, ZooEntry]:
         "resnet100_arcface": network("faces", "face.resnet100_arcface"),
         "mobilefacenet_arcface": network("faces", "face.mobilefacenet_arcface"),
         "stable_diffusion_v2": network("diffusion", "stable_diffusion.stable_diffusion_v2"),
+        "stable_diffusion_v2_latents": network(
+            "diffusion", "stable_diffusion.stable_diffusion_v2", True
+        ),
     }
 
 
