@@ -328,3 +328,49 @@ def test_named_inputs_are_last():
     assert [given.name for given in parse_inputs(["3x3", "a=2x2"])] == [None, "a"]
     with pytest.raises(InputError, match="without a name follows"):
         parse_inputs(["a=2x2", "3x3"])
+
+
+@torch_needed
+def test_a_registered_container_of_tensors_is_an_input(tmp_path):
+    path = tmp_path / "graphs.py"
+    path.write_text(
+        """
+import torch
+from torch.utils._pytree import register_pytree_node
+
+
+class Data:
+    def __init__(self, x, edges):
+        self.x, self.edges = x, edges
+
+
+register_pytree_node(Data, lambda d: ([d.x, d.edges], None), lambda found, _: Data(*found))
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(64, 10)
+
+    def forward(self, data):
+        y = self.linear(data.x)
+        return torch.zeros_like(y).index_add(0, data.edges[1], y[data.edges[0]])
+
+
+def make():
+    return Net(), (Data(torch.randn(100, 64), torch.randint(0, 100, (2, 500))),)
+"""
+    )
+    assert load_user_model(f"{path}:make").cost(100).parameters == 650
+
+
+@torch_needed
+def test_a_container_that_is_not_registered_is_refused_with_a_hint(tmp_path):
+    path = tmp_path / "graphs.py"
+    path.write_text(
+        "import torch\n\n\nclass Data:\n    pass\n\n\ndef make():\n"
+        "    return torch.nn.Linear(4, 4), (Data(),)\n"
+    )
+    with pytest.raises(InputError, match=r"the example inputs \(Data\) have no tensor") as raised:
+        load_user_model(f"{path}:make")
+    assert "register_pytree_node" in raised.value.hint

@@ -71,7 +71,12 @@ class ExampleInputs:
             self._args = (example,)
         tensors = self.tensors()
         if not tensors:
-            raise InputError("the example inputs have no tensor", "give one, such as 32x3x224x224")
+            kinds = {type(one).__name__ for one in (*self._args, *self._kwargs.values())}
+            raise InputError(
+                f"the example inputs ({', '.join(sorted(kinds))}) have no tensor",
+                "give one, such as 32x3x224x224; register a container of tensors with "
+                "torch.utils._pytree.register_pytree_node",
+            )
         if any(tensor.dim() == 0 for tensor in tensors[:1]) or 0 in tensors[0].shape:
             raise InputError(
                 f"the first input has no batch dimension: shape {tuple(tensors[0].shape)}",
