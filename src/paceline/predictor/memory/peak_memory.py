@@ -89,7 +89,7 @@ def _stages_memory(parts: Partition, counts: Array) -> Memory:
         )
     if has_placeholders(parts):
         buffers += placeholder_bytes(
-            parts.sharding.graph, parts.classes.first, parts.kinds, plan.ep, widths.weight_bytes
+            parts.sharding.graph, parts.layers, plan.ep, widths.weight_bytes
         )
     activations = _activations(parts, counts)
     gaps = allocator_bytes(activations, parts.framework)

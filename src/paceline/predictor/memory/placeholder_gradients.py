@@ -22,16 +22,13 @@ def has_placeholders(parts: Partition) -> bool:
     return parts.framework.placeholder_gradients and widths.gradient_bytes > widths.weight_bytes
 
 
-def placeholder_bytes(
-    graph: Graph, positions: Sequence[int], kinds: Sequence[ShardedLayer], ep: int, width: float
-) -> float:
+def placeholder_bytes(graph: Graph, layers: Sequence[ShardedLayer], ep: int, width: float) -> float:
     """Gradients that are kept: one per linear layer of a block, one per matrix of an expert.
 
-    ``positions`` are those of the first layer of each of ``kinds``; blocks share shapes.
+    Blocks share them, as their weights have equal shapes.
     """
     sizes: dict[str, float] = {}
-    for position, layer in zip(positions, kinds, strict=True):
-        node = graph.nodes[position]
+    for node, layer in zip(graph.nodes, layers, strict=True):
         part = part_of(node.name)
         if part and layer.profile.tensors:
             name = node.name[len(part) :]

@@ -141,9 +141,8 @@ class LayerTable:
         """Unused weight gradients of programs that accumulate gradients in GEMMs."""
         if not has_placeholders(self.whole):
             return 0.0
-        kinds = [self.parts[position] for position in self._first]
         width = self.whole.precision.weight_bytes
-        return placeholder_bytes(self.whole.sharding.graph, self._first, kinds, 1, width)
+        return placeholder_bytes(self.whole.sharding.graph, self.parts, 1, width)
 
     @cached_property
     def _habits(self) -> KeepingHabits:
