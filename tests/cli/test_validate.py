@@ -58,6 +58,8 @@ def test_json_and_predictions_have_every_row(hkbu, tmp_path):
         "skipped_because",
         "predicted_memory_gb",
         "fits_probability",
+        "predicted_memory_gib",
+        "predicted_first_stage_memory_gib",
     ]
     assert len(lines) == 3 * 40
     for line in lines:
