@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 from builders import comparison_launches, keep, keep_profile, study_launches
+from click.testing import CliRunner
 
 from commandline import next_commands, run, try_out
+from paceline.cli.main import cli
 from paceline.store import Store
 
 LOGS = Path(__file__).parents[1] / "fixtures" / "logs"
@@ -122,3 +124,11 @@ def test_values_are_quoted_for_a_shell():
     Path("own.db").rename("our launches.db")
     output = run(["study", "list", "--store", "our launches.db"])
     assert "--store 'our launches.db'" in output
+
+
+def test_standard_output_of_latex_contains_tables_only():
+    line = "--tables latex predict --model resnet50 --cluster dgx-a100 --nodes 1,2"
+    found = CliRunner().invoke(cli, line.split())
+    assert found.stdout.startswith(r"\begin{table}")
+    assert found.stdout.rstrip().endswith(r"\end{table}")
+    assert "Next: paceline" in found.stderr and "note: " in found.stderr

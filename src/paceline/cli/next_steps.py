@@ -18,11 +18,15 @@ _HEAD, _INDENT = "Next: ", " " * 6
 
 
 def next_line(*commands: str) -> None:
-    """Print suggested commands: on one line, or one per line if they are long."""
+    """Print suggested commands: on one line, or one per line if they are long.
+
+    With ``--tables latex`` or ``markdown``, standard output contains tables only.
+    """
     line = _HEAD + SEPARATOR.join(commands)
     if len(line) > terminal_width():
         line = _HEAD + f"\n{_INDENT}".join(_continued(command) for command in commands)
-    echo(line)
+    markup = click.get_current_context().find_root().params.get("tables", "text")
+    echo(line, err=markup != "text")
 
 
 def _continued(command: str) -> str:

@@ -55,10 +55,10 @@ def show(parts: "Iterable[Part]") -> None:
     coloured = sys.stdout.isatty() or "FORCE_COLOR" in os.environ
     markup = click.get_current_context().find_root().params.get("tables", "text")
     for part in parts:
-        if isinstance(part, str) and coloured:
+        if isinstance(part, str) and coloured and markup == "text":
             print_lines(((escape_controls(line), "") for line in part.split("\n")), None)
         elif isinstance(part, str):
-            echo(part)
+            echo(part, err=markup != "text")  # a file of tables contains tables only
         elif not isinstance(part, Table):
             print_waterfall(part.waterfall, part.subject, part.real)
         elif markup == "text":
