@@ -74,6 +74,35 @@ def test_processes_are_counted_on_each_node():
     assert alone.devices == 1
 
 
+SCALED = {"tp": 2, "global_batch": 64, "precision": "bf16", "zero": 1, "micro_batch": 4}
+
+
+def test_a_measured_node_is_scaled_out():
+    on_one = {**SCALED, "global_batch": 16}
+    node = pl.predict("gpt2_medium", "dgx-a100", nodes=1, **on_one)
+    slower = 1.3 * node.step_seconds
+    measured = {"measured_step": slower, "measured_on": "1x8"}
+    again = pl.predict("gpt2_medium", "dgx-a100", nodes=1, **on_one, **measured)
+    assert again.step_seconds == pytest.approx(slower, rel=1e-3)
+    four = pl.predict("gpt2_medium", "dgx-a100", nodes=4, **SCALED, **measured)
+    assert slower < four.step_seconds < 1.5 * slower
+    cold = pl.predict("gpt2_medium", "dgx-a100", nodes=4, **SCALED)
+    assert four.relative_error < cold.relative_error
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"measured_on": "1x8"}, "needs --measured-step"),
+        ({"measured_on": "1x1", "measured_step": "1s"}, "a replica needs 2"),
+        ({"measured_on": "1x8", "measured_step": "1ms"}, "shorter than its arithmetic"),
+    ],
+)
+def test_impossible_measured_nodes_are_refused(options, problem):
+    with pytest.raises(InputError, match=problem):
+        pl.predict("gpt2_medium", "dgx-a100", nodes=4, **SCALED, **options)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

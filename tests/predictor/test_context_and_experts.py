@@ -74,7 +74,7 @@ def _plan(form):
 def test_slow_links_show_what_attention_does_not_hide():
     slow = replace(H100, intra=replace(H100.intra, bandwidth=1e9, collective_bandwidth=None))
     fast, late = (predict(LONG, place.shaped(1, 8), _plan(None)) for place in (H100, slow))
-    assert late.step_seconds > 2 * fast.step_seconds
+    assert late.step_seconds > 1.5 * fast.step_seconds
 
 
 def test_gathering_holds_all_keys_and_values():

@@ -80,6 +80,7 @@ CHANGES = {
     "bucket": (IMAGES, "1MiB"),
     "compression": (IMAGES, "fp16"),
     "measured_step": (IMAGES, "500ms"),
+    "measured_on": ({**TRANSFORMER, "measured_step": "900ms"}, "1x8"),
     "allreduce_curve": (IMAGES, "missing.json"),
     "input_time": (IMAGES, "5s"),
     "tuning": (IMAGES, "tuned"),

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import paceline
+from fitting.block_floors import floors_table
 from fitting.interval_calibration import calibrated
 from fitting.kernel_curves import fitted_constants, left_out_table
 from fitting.memory_scores import memory_error
@@ -45,6 +46,9 @@ def main() -> int:
     if options.ratios:
         print(ratio_table())
         return 0
+    if options.floors:
+        print(floors_table())
+        return 0
     if options.memory:
         print(memory_table())
         return 0
@@ -77,6 +81,9 @@ def _options() -> argparse.Namespace:
         "--ratios",
         action="store_true",
         help="fit only the error of ratios of two predictions, and its coverage by hold-out",
+    )
+    parser.add_argument(
+        "--floors", action="store_true", help="print the host time per block of overheads.toml"
     )
     parser.add_argument(
         "--order",

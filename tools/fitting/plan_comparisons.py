@@ -11,7 +11,7 @@ from paceline.predictor.predict import predict_job, with_corrections
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.search.plan_ranking import lost_apart, within_noise
 from paceline.validation.cases import layout_groups
-from paceline.validation.layouts import usable_layouts
+from paceline.validation.layouts import fitted_layouts
 from paceline.validation.reference_data import layout_table
 from paceline.validation.row_step_model import measured_seconds, row_step
 
@@ -27,7 +27,7 @@ Pair = tuple[Prediction, Prediction, float]
 def measured_pairs() -> list[Pair]:
     """All pairs of usable layouts of one job."""
     pairs: list[Pair] = []
-    for rows in layout_groups(usable_layouts(layout_table().measurements)).values():
+    for rows in layout_groups(fitted_layouts(layout_table().measurements)).values():
         known = []
         for row in rows:
             try:

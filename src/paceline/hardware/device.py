@@ -49,7 +49,8 @@ class Device(SourcedEntry):
     multiprocessors, compute units or cores, ``clock_mhz`` their highest clock.
         ``attainable_flops`` is the best published GEMM rate. ``launch_overhead_seconds`` is the
     cost of one kernel launch. ``generation`` names the architecture if the year of the device
-    does not determine it.
+    does not determine it. ``exponential_rate`` is the rate of exponentials for each FLOP of the
+    vector units, relative to that of Volta to Blackwell.
     """
 
     CHECKED_KEY: ClassVar[str] = "attainable_flops"
@@ -70,6 +71,7 @@ class Device(SourcedEntry):
     power_watts: Annotated[float | None, quantity(float)] = None
     year: Annotated[int | None, COUNT] = None
     generation: str = ""
+    exponential_rate: Annotated[float, quantity(float)] = 1.0
 
     def peak(self, arithmetic: str) -> float:
         """Dense peak in FLOP/s of an arithmetic format; an error if it is unknown."""

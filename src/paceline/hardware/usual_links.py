@@ -64,6 +64,10 @@ _DOMAINS = {"gb200": NvlinkDomain(72, 4), "gb300": NvlinkDomain(72, 4)}
 """NVLink domains over several machines by device (NVIDIA datasheets of GB200 and GB300 NVL72)."""
 
 
+_SUPERCHIPS = ("gh200", "gb200", "gb300")
+"""Devices whose package joins them to the memory of a Grace CPU (NVIDIA datasheets)."""
+
+
 @dataclass(frozen=True)
 class DefaultLink:
     """An assumed link.
@@ -80,6 +84,12 @@ class DefaultLink:
 def nvlink_domain(device: Device) -> NvlinkDomain | None:
     """The NVLink domain of a device; None if its links do not leave a machine."""
     return next((domain for mark, domain in _DOMAINS.items() if mark in device.name), None)
+
+
+def host_link(device: Device) -> Link | None:
+    """The link to the host's memory that is part of a device's package."""
+    is_superchip = any(mark in device.name for mark in _SUPERCHIPS)
+    return catalogue.link("c2c_grace") if is_superchip else None
 
 
 def default_inner_link(device: Device) -> DefaultLink:
@@ -139,6 +149,7 @@ def with_default_links(
         nodes,
         inner if devices_per_node > 1 else None,
         outer,
+        host=host_link(device),
         nics_per_node=cards or 1,
         bandwidth_spread=spread,
         assumed="; ".join(notes),

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack, cast, overload
 from paceline.errors import InputError
 from paceline.hardware import Cluster
 from paceline.predictor import predict as predictor
-from paceline.predictor.evidence import NO_EVIDENCE, Evidence
+from paceline.predictor.evidence import NO_EVIDENCE, Baseline, Evidence
 from paceline.predictor.kernels.layer_times import executed_flop_share
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.validate_for_model import check_recomputation
 from paceline.predictor.prediction import Prediction
-from paceline.predictor.prediction_inputs import PredictionInputs
+from paceline.predictor.prediction_inputs import ModelledStep, PredictionInputs
 from paceline.predictor.predictions import Predictions
 from paceline.render.result import Part, PublicResult
 from paceline.spec.defaults import complete_job
@@ -24,7 +24,9 @@ from paceline.spec.resolve_cluster import cluster_of
 from paceline.spec.resolve_model import Model
 from paceline.spec.resolve_plan import plan_of, program_of
 from paceline.spec.resolve_workload import trace_of, workload_of
+from paceline.topology import parse_topology
 from paceline.units import format_seconds, parse_seconds
+from paceline.workload.workload import Workload
 
 if TYPE_CHECKING:
     from paceline.predictor.target_efficiency import BandwidthNeeded
@@ -294,6 +296,8 @@ def prepared_job(
     workload = workload_of(model, chosen.dp, options)
     check_recomputation(chosen, workload.graph)
     known, curve = _evidence(options, evidence), options.get("allreduce_curve")
+    if options.get("measured_on") is not None:
+        known = _measured_elsewhere(workload, target, chosen, options, known)
     if curve is not None:
         from paceline.calibration.machine_evidence import with_curve
         from paceline.measurement.probe.allreduce_curves import read_curve
@@ -310,23 +314,46 @@ def prepared_job(
         program=program_of(options),
         input_seconds=seconds,
     )
-    if options.get("measured_step") is not None:
-        _check_below_peak(prepared, known.alone_seconds or 0.0)
+    if known.alone_seconds is not None and options.get("measured_step") is not None:
+        _check_below_peak(predictor.model_step(prepared), 1, known.alone_seconds)
     return prepared
 
 
-def _check_below_peak(prepared: PredictionInputs, seconds: float) -> None:
-    """Reject a measured step that is shorter than its arithmetic at peak rate."""
-    device, workload = prepared.cluster.device, prepared.workload
-    parts = predictor.model_step(prepared).parts
+def _measured_elsewhere(
+    workload: Workload, cluster: Cluster, plan: Plan, options: JobOptions, known: Evidence
+) -> Evidence:
+    """The measured step as that of the same plan with the replicas of ``measured_on``."""
+    topology, seconds = options.get("measured_on"), known.alone_seconds
+    if topology is None or seconds is None:
+        raise InputError(
+            f"--measured-on {topology} needs --measured-step", "add --measured-step, such as 5.2s"
+        )
+    nodes, processes = parse_topology(topology)
+    small = cluster.shaped(nodes, processes)
+    replica = plan.devices // plan.dp
+    if small.devices % replica:
+        raise InputError(
+            f"--measured-on {topology} has {small.devices} devices, but a replica needs {replica} "
+            f"({plan.label})",
+            f"measure on a multiple of {replica} devices",
+        )
+    measured = replace(plan, dp=small.devices // replica, shard_group=None)
+    step = predictor.model_step(predictor.job_of(workload, small, measured))
+    _check_below_peak(step, replica, seconds)
+    return replace(known, alone_seconds=None, baseline=Baseline(step, seconds))
+
+
+def _check_below_peak(step: ModelledStep, devices: int, seconds: float) -> None:
+    """Reject a measured step of ``devices`` that is shorter than its arithmetic at peak rate."""
+    device, workload, parts = step.job.cluster.device, step.job.workload, step.parts
     peak = device.peak_flops.get(parts.precision.compute)
-    flops = float(workload.cost.training_flops) * executed_flop_share(parts)
+    flops = float(workload.cost.training_flops) * executed_flop_share(parts) / devices
     if peak is not None and seconds * peak < flops:
         raise InputError(
             f"a measured step of {format_seconds(seconds)} is shorter than its arithmetic at peak: "
             f"{format_seconds(flops / peak)} on {device.name} ({peak / 1e12:.3g} TFLOP/s)",
-            "give the step of one device that trains the whole model on --batch samples, and its "
-            "--precision",
+            "give the step of one device that trains the whole model on --batch samples, or state "
+            "the devices of the measurement with --measured-on, and its --precision",
         )
 
 

@@ -17,6 +17,7 @@ from paceline.hardware import Device
 from paceline.located_toml import TomlTable, read_toml
 from paceline.naming import nearest, unknown_name
 from paceline.predictor.comm.library import Library, library
+from paceline.predictor.kernels.efficiency import FLASH_2
 from paceline.predictor.kernels.roofline import CONVOLUTIONS
 from paceline.predictor.plan.plan_choices import TORCH_LOSS_COPIES, ContextForm, LossKernel
 from paceline.predictor.plan.sync_policy import Policy, Synchronisation
@@ -25,7 +26,15 @@ from paceline.typed_toml import read_table
 from paceline.workload.precision import Precision, precision
 
 _WIDE_BYTES = 4
-_NOT_INHERITED = ("inherits", "aliases", "tuning")
+_NOT_INHERITED = (
+    "inherits",
+    "aliases",
+    "tuning",
+    "usual_zero",
+    "usual_recompute",
+    "usual_tp_overlap",
+    "interleaves",
+)
 
 
 def _seconds(key: str) -> Key:
@@ -61,7 +70,13 @@ class FrameworkProfile:
     but not the intermediate result.
     ``sequence_parallel``: sequence parallelism is on by default with tensor parallelism.
     ``divides_embeddings``: replicas divide sparse embedding tables and exchange their vectors.
-    ``interleaves``: recipes use one block per pipeline chunk.
+    ``interleaves``: recipes divide pipelines into as many chunks as the blocks allow, counting
+    embedding and head as blocks where the blocks alone do not divide.
+    ``gathers_tensors``: sharded weights are gathered tensor by tensor, not in one buffer per block.
+    ``host_constants`` names the host time per block of `overheads.toml` (`schedule/host_time.py`).
+    ``usual_zero``, ``usual_recompute`` and ``usual_tp_overlap`` are what the documentation
+    recommends for large models.
+    ``attention_kernel`` is ``flash-2``, or empty for the vendor's kernels.
     ``cp_impl`` is the default form of context parallelism.
     ``tuning`` is the usual tuning of jobs of this program (empty: unknown); it is not inherited
     because profiles that inherit are other programs.
@@ -92,6 +107,11 @@ class FrameworkProfile:
     equal_stages: bool = False
     sequence_parallel: bool = False
     interleaves: bool = False
+    gathers_tensors: bool = False
+    host_constants: str = ""
+    usual_zero: Annotated[int, Key(low=0, high=3)] = 0
+    usual_tp_overlap: bool = False
+    usual_recompute: Annotated[str, Key(choices=("", "op", "full"))] = ""
     wide_gradients: tuple[str, ...] = ()
     keeps_short_gradients: bool = False
     whole_tensors_wait: bool = False
@@ -104,6 +124,7 @@ class FrameworkProfile:
     memory_from_code: bool = False
     fused_gates: bool = False
     divides_embeddings: bool = False
+    attention_kernel: Annotated[str, Key(choices=("", FLASH_2))] = ""
     cp_impl: ContextForm = ContextForm.RING
     aliases: tuple[str, ...] = ()
     tuning: Annotated[str, Key(choices=("", *Tuning))] = ""

@@ -5,6 +5,7 @@ from functools import lru_cache
 
 from paceline.constants import number
 from paceline.predictor.comm.fabric import outer_family, through_host
+from paceline.predictor.comm.layer_comm import attention_in_parts
 from paceline.predictor.partition.partition import Partition, busiest_expert_load
 from paceline.predictor.plan.plan_choices import ContextForm, Module, Recompute
 from paceline.predictor.prediction_inputs import PredictionInputs
@@ -82,7 +83,7 @@ def _choices(parts: Partition) -> Iterator[str]:
     if plan.cp > 1 and parts.cp_impl is not ContextForm.ULYSSES:
         yield (
             f"assumes that attention in {plan.cp} parts takes "
-            f"{number('parallelism.context.in_parts') - 1:.0%} longer than in one piece (a prior, "
+            f"{attention_in_parts(plan.cp) - 1:.0%} longer than in one piece (a prior, "
             "included in the interval)"
         )
     if plan.folds_experts and plan.etp is None:

@@ -22,6 +22,7 @@ from paceline.predictor.predict import job_of, model_step
 from paceline.predictor.prediction_text import CHOSEN
 from paceline.spec.default_batch import given_global_batch, sequence_of, usual_global_batch
 from paceline.spec.job_options import JobOptions
+from paceline.spec.program_defaults import has_fast_host, recommended
 from paceline.spec.programs import DDP, FSDP, MEGATRON
 from paceline.spec.resolve_model import DEFAULT_BATCH, Model, graph_of, is_large
 from paceline.spec.resolve_plan import plan_of, plan_options
@@ -35,6 +36,7 @@ from paceline.workload.workload import Workload
 TORCHREC = "torchrec"
 _TITLES = {TORCHREC: "TorchRec", DDP: "DDP", FSDP: "FSDP", MEGATRON: "Megatron-LM"}
 _DEGREES = ("tp", "pp", "cp", "ep")
+_STATED = (*_DEGREES, "zero")
 _PLAN_OPTIONS = (
     *("framework", "dp", *_DEGREES, "zero", "shard_group", "interleave", "stage_layers"),
     *("pipeline", "offload", "overlap", "bucket", "compression"),
@@ -43,6 +45,8 @@ _PLAN_OPTIONS = (
 _LEAST_SEQUENCE = 128
 """Tokens; sequences that fit are multiples of it."""
 _LARGEST_FITTED = 2**24
+_PARTIAL = (8, 4, 2)
+"""Recomputation of one block in 8, 4, 2: programs recompute as many blocks as memory requires."""
 _LARGEST_TP = 8
 """Devices per node of common clusters: larger tp would communicate between nodes."""
 
@@ -174,7 +178,12 @@ def _complete(
 
 
 def _plan_is_chosen(graph: Graph, given: Mapping[str, Any]) -> bool:
-    """Whether a plan is searched for: of large models without a batch per replica."""
+    """Whether a plan is searched for: of large models without a batch per replica.
+
+    A named program with stated degrees takes its other options from its documentation.
+    """
+    if given.get("framework") and any(given.get(name) is not None for name in _STATED):
+        return False
     stated = any(given.get(name) for name in ("batch", "input", "micro_batches"))
     alone = not stated or given.get("global_batch") is not None
     return is_large(graph) and alone and RECORDED_BATCH not in graph.dimensions
@@ -187,7 +196,8 @@ def _chosen(
     from paceline.spec.default_plan import choose_plan
 
     samples = options.get("global_batch") or usual_global_batch(graph, options, cluster.devices)
-    known = cast(JobOptions, {**usual, **options})
+    again = find_framework(options["framework"]).usual_recompute if "framework" in options else ""
+    known = cast(JobOptions, {**usual, **({"recompute": again} if again else {}), **options})
     found = choose_plan(graph, cluster, known, cast(int, samples))
     if found is None:
         return None
@@ -233,16 +243,27 @@ def _spreads(graph: Graph, cluster: Cluster, given: JobOptions) -> Iterator[dict
     divided = any(cast(Mapping[str, int], given).get(name, 1) > 1 for name in _DEGREES)
     named = given.get("framework")
     if any(name in given for name in _PLAN_OPTIONS):
-        usual = {} if named else {"framework": _framework_of(given, transformer, divided)}
+        usual: dict[str, Any] = {}
+        if not named:
+            usual["framework"] = _framework_of(given, transformer, divided)
+        profile = find_framework(named or usual["framework"])
+        if not divisible:
+            yield usual
+            return
+        usual |= recommended(profile, graph, cluster, given) if is_large(graph) else {}
         yield usual
-        if divisible:
-            is_megatron = "megatron" in find_framework(named or usual["framework"]).name
-            sharded = {"zero": 1} if is_megatron and cluster.devices > 1 else {}
-            if sharded:
-                yield {**usual, **sharded}
-            yield {**usual, **sharded, **again}
-            if is_megatron and not divided:
-                yield from _megatron(graph, cluster)
+        is_megatron = "megatron" in profile.name
+        if is_megatron and cluster.devices > 1:
+            usual = {**usual, "zero": 1}
+            yield usual
+        if named and given.get("pp", 1) == 1 and has_fast_host(cluster):
+            yield {**usual, "offload": "activations"}
+        if usual.get("recompute") != "full":
+            for every in _PARTIAL if named else ():
+                yield {**usual, "recompute": f"every:{every}"}
+        yield {**usual, **again}
+        if is_megatron and not divided:
+            yield from _megatron(graph, cluster)
         return
     yield {"framework": DDP}
     if graph.profile(None, "fp32").has_sparse_gradients and cluster.devices > 1:
@@ -315,6 +336,9 @@ def _note(
         "batch": _batch_text(job, graph, cluster),
         "precision": job.get("precision") or "",
         "recompute": f"{job.get('recompute')} recomputation",
+        "interleave": f"{job.get('interleave')} chunks per stage",
+        "offload": f"{job.get('offload')} offloaded to the host",
+        "tp_overlap": "overlapped tensor-parallel communication",
     }
     names = [name for name in texts if name in values and name not in stated]
     names = [name for name in names if values[name] != "none"]

@@ -337,9 +337,18 @@ class MeasuredOptions(TypedDict, total=False):
     measured_step: Annotated[
         str | float | None,
         _measured(
-            "Measured step time of a single device, such as 253ms.",
+            "Measured step time of a single device or of --measured-on, such as 253ms.",
             metavar="DURATION",
             parse=parse_seconds,
+        ),
+    ]
+    measured_on: Annotated[
+        str | None,
+        _measured(
+            "Nodes x GPUs of --measured-step, with the same plan and fewer replicas, such as 1x8.",
+            metavar="NODESxGPUS",
+            parse=check_topology,
+            default="one device",
         ),
     ]
     trace: Annotated[

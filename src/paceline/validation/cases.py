@@ -42,12 +42,10 @@ def cases(
         by_id = {row.configuration.id: row for row in measurements}
         return [_with_baseline(row, by_id, elsewhere or {}) for row in measurements]
     if mode is Mode.LAYOUT:
-        comparable = {
-            row.configuration.id for rows in layout_groups(measurements).values() for row in rows
-        }
+        comparable = layout_groups(measurements)
         return [
             Case(row)
-            if row.failed or row.configuration.id in comparable
+            if row.failed or _job_of(row) in comparable
             else Case(row, skip_reason="no other layout of the same job to compare with")
             for row in measurements
         ]
@@ -63,15 +61,18 @@ def layout_groups(
     """
     groups: dict[tuple[str, int, float], list[PublishedRow]] = defaultdict(list)
     for row in measurements:
-        what = row.configuration
-        if row.failed:
-            continue
-        groups[what.group, what.devices, what.global_batch].append(row)
+        if not row.failed:
+            groups[_job_of(row)].append(row)
     return {
         key: rows
         for key, rows in groups.items()
         if len({row.configuration.layout for row in rows}) > 1
     }
+
+
+def _job_of(row: PublishedRow) -> tuple[str, int, float]:
+    what = row.configuration
+    return what.group, what.devices, what.global_batch
 
 
 def _with_baseline(

@@ -15,7 +15,7 @@ from paceline.predictor.kernels.efficiency import Efficiency, load_efficiency
 from paceline.predictor.uncertainty.correction_model import COLD, KNOWN_WORK, CorrectionModel
 from paceline.predictor.uncertainty.correction_table import shipped_corrections
 from paceline.predictor.uncertainty.mixed_effects import Hierarchy
-from paceline.validation.layouts import usable_layouts
+from paceline.validation.layouts import fitted_layouts
 from paceline.validation.published_row import Configuration, PublishedRow
 from paceline.validation.reference_data import layout_table, reference_table
 from paceline.validation.refit.linear_problem import Problem
@@ -90,7 +90,7 @@ def model_family(model: str) -> str:
 @lru_cache(maxsize=1)
 def fitted_rows() -> dict[str, PublishedRow]:
     """All rows that corrections are fitted to, by id: reference rows and usable layouts."""
-    layouts = usable_layouts(layout_table().measurements)
+    layouts = fitted_layouts(layout_table().measurements)
     return {row.configuration.id: row for row in (*reference_table().measurements, *layouts)}
 
 

@@ -9,11 +9,13 @@ import tomllib
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
+from typing import Any
 
 from paceline.errors import PacelineError, UnknownNameError
 from paceline.hardware import Cluster, Device, Link, catalogue
 from paceline.hardware.usual_links import with_default_links
 from paceline.predictor.framework_profiles import FrameworkProfile, framework
+from paceline.predictor.plan.interleaving import largest_interleave
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import Recompute
 from paceline.predictor.plan.sync_policy import Exchange, Policy, Synchronisation
@@ -30,7 +32,7 @@ USUAL_FRAMEWORK = "torch-ddp"
 _ASSUMED_PARAMETERS = 25e6
 _MOST_PASSES = 200_000
 _FUSED_ATTENTION_SINCE = 2022
-_FUSED_FRAMEWORKS = frozenset({"torch-fsdp", "nanotron"})
+_FUSED_FRAMEWORKS = frozenset({"torch-fsdp", "torchtitan", "nanotron"})
 _POLICIES = {
     "none": Policy.ONE_MESSAGE,
     "per_tensor": Policy.PER_TENSOR,
@@ -123,15 +125,16 @@ def _tuning(configuration: Configuration) -> Tuning | None:
     """The value of the row, else that of its source."""
     if configuration.tuning:
         return Tuning(configuration.tuning)
-    known = _tuning_of_sources().get(configuration.family)
+    known = _facts_of_sources().get(configuration.family, {}).get("tuning")
     return Tuning(known) if known else None
 
 
 @lru_cache(maxsize=1)
-def _tuning_of_sources() -> dict[str, str]:
+def _facts_of_sources() -> dict[str, dict[str, Any]]:
+    """What a source says about all of its rows: tuning, link between nodes."""
     file = resources.files("paceline") / "data" / "reference" / "sources.toml"
     listed = tomllib.loads(file.read_text(encoding="utf-8"))["source"]
-    return {entry["family"]: entry["tuning"] for entry in listed if "tuning" in entry}
+    return {entry["family"]: entry for entry in listed}
 
 
 def _device(configuration: Configuration, assumptions: list[str]) -> tuple[Device, str]:
@@ -154,10 +157,17 @@ def _device(configuration: Configuration, assumptions: list[str]) -> tuple[Devic
 
 
 def _precision(configuration: Configuration, device: Device) -> str:
-    """The precision of the row; "mixed" uses the 16-bit format of the device."""
-    if configuration.precision == "mixed" and "fp16" not in device.peak_flops:
-        return "amp_bf16"
-    return configuration.precision
+    """The precision of the row; "mixed" is fp8 or the 16-bit format of the device.
+
+    Tuned submissions train transformers in fp8 where the device has it (Transformer Engine); their
+    logs say only that the precision is mixed.
+    """
+    if configuration.precision != "mixed":
+        return configuration.precision
+    tuned = _tuning(configuration) is Tuning.TUNED
+    if tuned and "fp8" in device.peak_flops and configuration.batch_unit == "sequences":
+        return "fp8"
+    return "mixed" if "fp16" in device.peak_flops else "amp_bf16"
 
 
 def _framework(configuration: Configuration, assumptions: list[str]) -> FrameworkProfile:
@@ -179,14 +189,15 @@ def _known_framework(name: str) -> FrameworkProfile | None:
 
 
 def _cluster(configuration: Configuration, device: Device, assumptions: list[str]) -> Cluster:
-    """The machine; links that the row does not state are the usual ones of the device."""
+    """The machine; links not stated by row or source are the usual ones of the device."""
+    source = {} if configuration.inter_link else _facts_of_sources().get(configuration.family, {})
     found = with_default_links(
         device,
         configuration.nodes,
         configuration.devices_per_node,
         _link(configuration.intra_link),
-        _link(configuration.inter_link),
-        configuration.nics_per_node,
+        _link(source.get("inter_link", configuration.inter_link)),
+        source.get("nics_per_node", configuration.nics_per_node),
     )
     for name in (configuration.intra_link, configuration.inter_link):
         if name and _link(name) is None:
@@ -217,6 +228,7 @@ def _plan(
         assumptions.append("its degrees do not multiply to its devices: treated as data parallel")
         dp, tp, pp, cp = configuration.devices, 1, 1, 1
     batch = max(1, round(samples / dp))
+    sequence_parallel = tp > 1 and _has_sequence_parallelism(configuration, profile)
     count = _micro_batches(configuration, batch, pp, assumptions)
     return Plan(
         dp=dp,
@@ -226,8 +238,9 @@ def _plan(
         zero=configuration.zero or 0,
         micro_batches=count if batch % count == 0 else None,
         interleave=_interleave(configuration, pp, count, profile, assumptions),
-        recompute=_recompute(configuration),
-        sequence_parallel=tp > 1 and _has_sequence_parallelism(configuration, profile),
+        recompute=_recompute(configuration, profile),
+        sequence_parallel=sequence_parallel,
+        tp_overlap=sequence_parallel and profile.usual_tp_overlap,
         fused_attention=has_fused_attention(profile, device),
         synchronisation=_synchronisation(configuration, profile),
         framework=profile.name,
@@ -286,12 +299,10 @@ def _interleave(
     if pp == 1:
         return 1
     layers = configuration.layers or 0
-    if configuration.interleave or not profile.interleaves or layers % pp or layers < pp:
+    if configuration.interleave or not layers or not profile.interleaves or count % pp:
         return configuration.interleave or 1
-    if count % pp:
-        return 1
-    assumptions.append("interleaving not stated: one block per chunk, as in its recipes")
-    return layers // pp
+    assumptions.append("interleaving not stated: as many chunks as the blocks allow")
+    return largest_interleave(layers, pp)
 
 
 def _has_sequence_parallelism(configuration: Configuration, profile: FrameworkProfile) -> bool:
@@ -300,7 +311,10 @@ def _has_sequence_parallelism(configuration: Configuration, profile: FrameworkPr
     return profile.sequence_parallel or "sp" in stated
 
 
-def _recompute(configuration: Configuration) -> Recompute:
+def _recompute(configuration: Configuration, profile: FrameworkProfile) -> Recompute:
+    """Recomputation of the row; selective by operation where the program does so (torchtitan)."""
+    if configuration.recompute == "selective" and profile.usual_recompute == Recompute.OPERATION:
+        return Recompute.OPERATION
     try:
         return Recompute(configuration.recompute)
     except ValueError:

@@ -9,7 +9,13 @@ import numpy as np
 
 from paceline.validation.cases import Mode
 from paceline.validation.hold_out import PROTOCOLS, HoldOut, level_of
-from paceline.validation.layouts import layout_choices, top_regret, usable_layouts
+from paceline.validation.layouts import (
+    Verdicts,
+    layout_choices,
+    scored_layouts,
+    top_regret,
+    verdicts,
+)
 from paceline.validation.paceline_model import PacelineModel
 from paceline.validation.published_row import PublishedRow
 from paceline.validation.run_validation import Run, run_model
@@ -111,6 +117,7 @@ class LayoutScore:
     score: Score
     mean_regret: float
     top_three_regret: float
+    verdicts: Verdicts
 
 
 def layout_score(
@@ -125,6 +132,7 @@ def layout_score(
         score(run.outcomes),
         float(np.mean([choice.regret for choice in choices])),
         float(np.mean(top_regret(run.outcomes, 3))),
+        verdicts(run.outcomes),
     )
 
 
@@ -145,8 +153,8 @@ def board(
     on_stage("layouts")
     chosen = (
         layout_score("vtrain, source held out", _vtrain(measurements), HoldOut.SOURCE),
-        layout_score("nanotron, source held out", usable_layouts(layouts), HoldOut.SOURCE),
-        layout_score("nanotron, model held out", usable_layouts(layouts), HoldOut.MODEL),
+        layout_score("nanotron, source held out", scored_layouts(layouts), HoldOut.SOURCE),
+        layout_score("nanotron, model held out", scored_layouts(layouts), HoldOut.MODEL),
     )
     return Board(protocols, group_held_out, chosen)
 
@@ -187,10 +195,12 @@ def board_page(found: Board, fitted_on: str) -> str:
             if own.scored
         ]
         lines += ["", *_exceptions(each for each in found.protocols if each.mode is mode)]
-    lines += ["", "## Choosing a layout", "", *_LAYOUT_HEADER]
+    lines += ["", "## Choosing a layout", "", *_LAYOUT_TEXT, "", *_LAYOUT_HEADER]
     lines += [
         f"| {each.name} | {each.jobs} | {each.score.scored} | {_errors(each.score)} | "
-        f"{_percent(each.mean_regret)} | {_percent(each.top_three_regret)} |"
+        f"{_percent(each.mean_regret)} | {_percent(each.top_three_regret)} | "
+        f"{each.verdicts.ran_said_to_fit} of {each.verdicts.ran} | "
+        f"{each.verdicts.failed_said_not_to_fit} of {each.verdicts.failed} |"
         for each in found.layouts
     ]
     lines += [
@@ -214,9 +224,16 @@ _SOURCE_HEADER = (
     "| source | rows | mean / median | bias | covered | width | best null: mean / median |",
     "|---|---:|---:|---:|---:|---:|---:|",
 )
+_LAYOUT_TEXT = (
+    "Layouts of up to 32 nodes at any utilisation; stalled rows are left out by the rule of",
+    "`validation/layouts.py` (`scored_layouts`). The chosen layout is the fastest one that is said",
+    "to fit; *regret* is its measured step over that of the best one, less one. A failed row did",
+    "not always run out of memory.",
+)
 _LAYOUT_HEADER = (
-    "| layouts | jobs | rows | error: mean / median | regret | regret of top 3 |",
-    "|---|---:|---:|---:|---:|---:|",
+    "| layouts | jobs | rows | error: mean / median | regret | regret of top 3 | ran, said to fit "
+    "| failed, said not to fit |",
+    "|---|---:|---:|---:|---:|---:|---:|---:|",
 )
 
 

@@ -307,7 +307,8 @@ def test_fused_attention_skips_what_the_mask_hides_and_computes_scores_again():
     taken = times(seen).forward_seconds / times(whole).forward_seconds
     assert share < taken < 1.1 * share  # shorter rows fill units less
     ratio = times(whole).backward_seconds / times(whole).forward_seconds
-    assert ratio == pytest.approx(5 / 2, rel=0.1), "five products in backward, two in forward"
+    slower = load_efficiency().product_factor("attention_input_gradient")
+    assert ratio * slower == pytest.approx(5 / 2, rel=0.1), "five products, two in forward"
 
 
 def test_softmax_on_plain_units_bounds_attention_of_fast_matrix_units():

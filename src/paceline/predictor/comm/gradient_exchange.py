@@ -1,5 +1,6 @@
 """Cost of gradient messages: all-reduce, sharded, compressed, parameter server."""
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -38,8 +39,22 @@ def exchange_among(
         synchronisation,
         all_reduce,
         MessageSeconds(parts, "reduce_scatter", group),
-        MessageSeconds(parts, "all_gather", group),
+        MessageSeconds(parts, "all_gather", group, piece_bytes=gathered_bytes(parts)),
     )
+
+
+def pieces_of(size: Numbers, piece_bytes: float) -> Numbers:
+    """Number of messages of about ``piece_bytes`` for ``size`` bytes."""
+    pieces: Numbers = np.maximum(1.0, np.round(size / piece_bytes))
+    return pieces
+
+
+def gathered_bytes(parts: Partition) -> float:
+    """Bytes of one message that gathers weights: all of them, or a mean tensor."""
+    if not parts.framework.gathers_tensors:
+        return math.inf
+    tensors = parts.total([len(part.profile.tensors) for part in parts.kinds])
+    return parts.total(parts.weight_bytes) / max(1.0, tensors)
 
 
 def _in_groups(exchange: GradientExchange, parts: Partition) -> GradientExchange:
@@ -51,7 +66,7 @@ def _in_groups(exchange: GradientExchange, parts: Partition) -> GradientExchange
     return replace(
         exchange,
         reduce_scatter=MessageSeconds(parts, "reduce_scatter", inside),
-        all_gather=MessageSeconds(parts, "all_gather", inside),
+        all_gather=MessageSeconds(parts, "all_gather", inside, piece_bytes=gathered_bytes(parts)),
         copies_sum=MessageSeconds(parts, "all_reduce", copies),
         shards=parts.plan.shard_degree,
         sums_overlap=bool(inside.nodes == 1 and copies.ranks_per_node == 1),
@@ -62,6 +77,7 @@ def _in_groups(exchange: GradientExchange, parts: Partition) -> GradientExchange
 class MessageSeconds:
     """Seconds of an operation among replicas on ``times`` the bytes of a message.
 
+    A message larger than ``piece_bytes`` is sent in pieces of about that size, one after another.
     The cost of an operation is computed when it is first used, and kept by size because a job is
     scheduled several times.
     """
@@ -70,6 +86,7 @@ class MessageSeconds:
     operation: str
     group: Group
     times: Numbers = 1.0
+    piece_bytes: float = math.inf
     known: dict[float, Numbers] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
@@ -77,12 +94,19 @@ class MessageSeconds:
         return cost_among(self.parts, self.operation, self.group)
 
     def __call__(self, size: Numbers) -> Numbers:
-        delay = self.parts.framework.message_latency_seconds
         if not isinstance(size, float):
-            return delay + self._cost.seconds(self.times * size)
+            return self._seconds(size)
         if size not in self.known:
-            self.known[size] = delay + self._cost.seconds(self.times * size)
+            self.known[size] = self._seconds(size)
         return self.known[size]
+
+    def _seconds(self, size: Numbers) -> Numbers:
+        delay = self.parts.framework.message_latency_seconds
+        if math.isinf(self.piece_bytes):
+            return delay + self._cost.seconds(self.times * size)
+        pieces = pieces_of(size, self.piece_bytes)
+        seconds: Numbers = pieces * (delay + self._cost.seconds(self.times * size / pieces))
+        return seconds
 
 
 def _parameter_server(

@@ -111,6 +111,12 @@ class ContextLinks:
         return float(self.cost_of(operation).seconds(size))
 
 
+def attention_in_parts(degree: int) -> float:
+    """Time of attention in as many parts as there are context-parallel devices, over one piece."""
+    many = degree >= number("parallelism.context.many_parts")
+    return number(f"parallelism.context.{'in_many_parts' if many else 'in_parts'}")
+
+
 def context_cost(
     tensors: ContextTensors,
     form: ContextForm,
@@ -127,7 +133,7 @@ def context_cost(
         back = float(tensors.result.at(samples))
         seconds = links.seconds("all_to_all", there) + links.seconds("all_to_all", back)
         return ContextCost(exposed=(seconds, seconds))
-    steps, in_parts = links.degree, number("parallelism.context.in_parts")
+    steps, in_parts = links.degree, attention_in_parts(links.degree)
     merging = _merging_seconds(tensors, samples, element_bytes, device, steps)
     if form is ContextForm.GATHER:
         whole = steps * passed

@@ -19,6 +19,9 @@ from paceline.naming import unknown_name
 from paceline.typed_toml import read_file
 from paceline.workload.cost import Number
 
+FLASH_2 = "flash-2"
+"""FlashAttention-2, the attention kernel of PyTorch (`scaled_dot_product_attention`)."""
+
 _FLOP_PER_SCORE_AND_NUMBER = 4.0
 
 
@@ -75,6 +78,16 @@ class UnitEfficiency:
         """Fraction of peak that the best GEMM of an unmeasured device reaches."""
         new = device.year is not None and device.year >= number("kernels.limits.newer_since")
         return self.attainable_since_2022 if new else self.attainable
+
+    def faster(self, factor: float) -> "UnitEfficiency":
+        """The constants of a shorter format: costs beside the products keep their time."""
+        scale = max(1.0, number("kernels.limits.short_format") * factor)
+        return dataclasses.replace(
+            self,
+            half_small=scale * self.half_small,
+            half_depth=scale * self.half_depth,
+            half_waves=scale * self.half_waves,
+        )
 
     def of_product(self, m: Number, n: Number, k: Number, count: Number, units: float) -> Number:
         """Fraction of the attainable rate, without re-reads of operands."""
@@ -208,6 +221,23 @@ class Efficiency:
             if isinstance(value, Mapping):
                 flat |= {f"{part.name}.{key}": number for key, number in value.items()}
         return flat
+
+    def of_program(self, device: Device, attention_kernel: str) -> "Efficiency":
+        """The constants of programs with this attention kernel (`FLASH_2`, "" for the vendor's).
+
+        FlashAttention-2 issues the matrix instructions of Ampere, which later units execute at the
+        rate of Ampere per clock; programs for Blackwell use the vendor's kernels.
+        """
+        year = device.year or 0
+        since, until = number("kernels.limits.newer_since"), number("kernels.limits.flash_2_until")
+        if attention_kernel != FLASH_2 or device.is_processor or not since <= year < until:
+            return self
+        clock = 1e6 * (device.clock_mhz or number("kernels.limits.usual_clock_mhz"))
+        per_clock = device.peak_flops.get("bf16", 0.0) / (clock * (device.compute_units or 1))
+        share = number("kernels.limits.flash_2_flops_per_clock") / max(per_clock, 1.0)
+        if share >= 1.0:
+            return self
+        return self.with_constants({"products.attention": self.product_factor("attention") * share})
 
     def with_constants(self, changes: Mapping[str, float]) -> "Efficiency":
         """A copy with the named constants replaced."""

@@ -19,6 +19,7 @@ FORWARD, BACKWARD = 0, 1
 _CONVOLUTIONS = ("conv", "stem")
 _BY_ELEMENT = ("causal_conv", "selective_scan")
 """Kinds of layer whose GEMMs are so thin that kernels compute them element by element."""
+_PLAIN_BYTES = 2
 _CONVERTED = frozenset({"linear", "moe"})
 """Kinds of layer with fp8 or fp4 operands, except the output layer."""
 
@@ -45,9 +46,11 @@ class GemmArrays:
         self._windows = [gemm.window for gemm in gemms]
         linear = [i for i, layer in enumerate(profile.layers) if layer.kind == "linear"]
         head = linear[-1] if linear else None
-        self._converted = np.array(
-            [profile.layers[i].kind in _CONVERTED and i != head for i in self.layer], dtype=bool
-        )
+        # Adapters stay in 16 bits, as the output layer does.
+        narrow = number("kernels.limits.fp8_width")
+        wide = [min(float(np.min(own.m)), float(np.min(own.k))) >= narrow for own in gemms]
+        kinds = [profile.layers[i].kind in _CONVERTED and i != head for i in self.layer]
+        self._converted = np.array(kinds, dtype=bool) & np.array(wide, dtype=bool)
 
     @property
     def flops(self) -> Array:
@@ -136,10 +139,15 @@ class GemmArrays:
         self, device: Device, arithmetic: str, operand_bytes: float, efficiency: Efficiency
     ) -> Array:
         unit = efficiency.unit(device, arithmetic)
+        if operand_bytes < _PLAIN_BYTES:
+            # Filling a pipeline and writing 16-bit results take as long as in 16-bit kernels.
+            unit = unit.faster(device.peak(arithmetic) / device.peak_flops.get("bf16", np.inf))
         attainable = efficiency.attainable_flops(device, arithmetic)
         plain_share = efficiency.plain_share(device, arithmetic)
         reached = self._alone(
-            unit, float(device.compute_units or 1), plain_share or unit.plain_share
+            unit,
+            float(device.compute_units or 1),
+            (plain_share or unit.plain_share) * device.exponential_rate,
         )
         reached *= self._factors(unit, efficiency)
         read_again = unit.reread * operand_bytes * attainable / device.known_memory_bandwidth

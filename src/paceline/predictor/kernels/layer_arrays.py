@@ -26,7 +26,10 @@ class LayerArrays:
     ) -> None:
         self._parts = parts
         self._profile = GraphProfile(tuple(part.profile for part in kinds))
-        self._efficiency = efficiency or load_efficiency()
+        kernel = parts.framework.attention_kernel
+        self._efficiency = (efficiency or load_efficiency()).of_program(
+            parts.cluster.device, kernel
+        )
 
     def seconds(self, batches: Array) -> Array:
         """Times at the rates of the device; axes pass, kind of layer, batch."""

@@ -64,8 +64,8 @@ def executed_flop_share(parts: Partition, efficiency: Efficiency | None = None) 
 
 def _modelled(parts: Partition, efficiency: Efficiency | None) -> Array:
     """Forward and backward by kind, with dequantisation of frozen weights (QLoRA)."""
-    constants, device = efficiency or load_efficiency(), parts.cluster.device
-    framework = parts.framework
+    device, framework = parts.cluster.device, parts.framework
+    constants = (efficiency or load_efficiency()).of_program(device, framework.attention_kernel)
     work = layer_work(
         GraphProfile(tuple(part.profile for part in parts.kinds)),
         parts.share_of_batch,

@@ -90,6 +90,20 @@ def _filled_in_one_pass(weights: Sequence[float], chunks: int) -> int:
     return last + 1
 
 
+def with_own_ends(parts: Sequence[Block], graph: Graph) -> tuple[Block, ...]:
+    """The blocks with the embedding and with head and loss as separate blocks.
+
+    Megatron Core counts them as layers of the pipeline, so 126 blocks make 128 chunks
+    (account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split).
+    """
+    first, *others = with_own_tail(parts, graph)
+    own = [i for i in range(first.first, first.last) if part_of(graph.nodes[i].name)]
+    if not own or own[0] == first.first:
+        return (first, *others)
+    head = Block("head", first.first, own[0])
+    return (head, Block(first.name, own[0], first.last), *others)
+
+
 def with_own_tail(parts: Sequence[Block], graph: Graph) -> tuple[Block, ...]:
     """The blocks with head and loss (after the last numbered node) as a separate block."""
     last = parts[-1]

@@ -13,10 +13,12 @@ from paceline.predictor.partition.block_runs import (
     balanced_chunks,
     chunks_by_cost,
     chunks_of_equal_blocks,
+    with_own_ends,
     with_own_tail,
 )
 from paceline.predictor.partition.partition import Array, Partition
 from paceline.predictor.partition.sharding import Sharding
+from paceline.predictor.plan.interleaving import ENDS
 from paceline.predictor.plan.plan import Plan
 from paceline.workload.blocks import Block, blocks, part_of
 from paceline.workload.cost import Affine, total
@@ -53,19 +55,35 @@ def chunks_of(parts: Partition, times: "DeviceTimes") -> tuple[Chunk, ...]:
     """
     plan, graph = parts.plan, parts.workload.graph
     units = blocks(graph)
+    if not plan.stage_layers and _counts_ends(parts, units):
+        units = with_own_ends(units, graph)
     if plan.stage_layers:
         runs = chunks_of_equal_blocks(units, plan.chunks, plan.stage_layers)
     elif parts.framework.stages_by_cost:
         units = with_own_tail(units, graph)
         runs = chunks_by_cost(units, _gemm_flops(parts, units), plan.chunks)
     elif (parts.framework.equal_stages and len(units) % plan.chunks == 0) or _are_equal(
-        parts, units, times.forward
+        parts, blocks(graph), times.forward
     ):
         runs = chunks_of_equal_blocks(units, plan.chunks)
     else:
         seconds = _sums(parts, units, times.forward + times.backward + times.recompute)
         runs = balanced_chunks(units, seconds, plan.chunks)
     return tuple(Chunk(run.first, run.last, _sent_bytes(parts, run.last)) for run in runs)
+
+
+def _counts_ends(parts: Partition, units: Sequence[Block]) -> bool:
+    """Whether embedding and head are layers of the pipeline, as Megatron Core allows.
+
+    Only where the blocks alone do not fill equal chunks but blocks, embedding and head do.
+    """
+    chunks, count = parts.plan.chunks, len(units)
+    return (
+        parts.framework.interleaves
+        and count % chunks != 0
+        and (count + ENDS) % chunks == 0
+        and not parts.framework.stages_by_cost
+    )
 
 
 def stage_chunks(plan: Plan, chunks: Sequence[Chunk], stage: int) -> list[Chunk]:

@@ -13,6 +13,7 @@ from paceline.predictor.schedule.device_times import (
     named_layers,
     with_compression,
 )
+from paceline.predictor.schedule.host_time import at_host_rate
 from paceline.predictor.schedule.step_costs import GradientExchange, StepCosts
 from paceline.predictor.uncertainty.applied_corrections import AppliedCorrections
 from paceline.step import Step
@@ -65,7 +66,7 @@ def schedule(step: ModelledStep, corrections: AppliedCorrections) -> Timeline:
         corrections.modelled_factor,
         corrections.step.bandwidth_factor,
     )
-    times = with_compression(times, parts)
+    times = at_host_rate(with_compression(times, parts), parts)
     updates = tuple(corrections.rest_factor * seconds for seconds in step.updates)
     timeline = Timeline(
         step,

@@ -15,6 +15,7 @@ from paceline.predictor.plan.sync_policy import Exchange, Policy
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.schedule.coalesce_layers import one_message_each, runs_between
 from paceline.predictor.schedule.device_step import DeviceStep
+from paceline.predictor.schedule.host_time import block_host_seconds
 from paceline.predictor.schedule.step_costs import GradientExchange, LayerTime, StepCosts
 from paceline.predictor.sweep.sweep import Sweep
 from paceline.predictor.sweep.sweep_axes import Grid, Points, cluster_at
@@ -27,6 +28,7 @@ SWEPT = (Policy.NONE, Policy.PER_TENSOR, Policy.BUCKETED, Policy.ONE_MESSAGE, Po
 """Policies whose messages do not depend on times, so all configurations share them."""
 _MOST = 2**20
 """Configurations scheduled at a time."""
+SHORTEST_SECONDS = 1e-12
 _POINTS = 1024
 """Points whose layers are summed at a time: small enough for the CPU cache."""
 
@@ -192,6 +194,9 @@ class DataParallelSweep(Sweep):
         workers = nodes * self.cluster.devices_per_node
         slowest = slowest_among(self.job, corrections, workers)
         computing = computing * (corrections.compute_factor * slowest)
+        busy = computing.sum(axis=0)
+        least = len(blocks(self.workload.graph)) * block_host_seconds(self.parts)
+        computing = computing * np.maximum(1.0, least / np.maximum(busy, SHORTEST_SECONDS))
         split = len(computing) - len(self._runs)
         layers = [
             LayerTime("", computing[number] if number < split else 0.0, backward, size)

@@ -7,6 +7,7 @@ import numpy as np
 from paceline.hardware import Cluster
 from paceline.predictor.comm.collective_cost import CollectiveCost, cost_on_fabric
 from paceline.predictor.comm.fabric import Fabric, fabric_of, outer_family, through_host
+from paceline.predictor.comm.gradient_exchange import gathered_bytes, pieces_of
 from paceline.predictor.comm.rank_group import Group
 from paceline.predictor.kernels.layer_arrays import Array
 from paceline.predictor.partition.partition import Partition
@@ -68,4 +69,7 @@ class SweptMessages:
         if operation not in self._costs:
             library = framework.library(self._parts.cluster.device)
             self._costs[operation] = cost_on_fabric(operation, self._group, self._fabric, library)
-        return np.asarray(framework.message_latency_seconds + self._costs[operation].seconds(size))
+        piece = gathered_bytes(self._parts) if operation == "all_gather" else np.inf
+        pieces = pieces_of(size, piece)
+        delay = framework.message_latency_seconds
+        return np.asarray(pieces * (delay + self._costs[operation].seconds(size / pieces)))

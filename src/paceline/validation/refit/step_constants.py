@@ -149,7 +149,7 @@ def _may_matter(name: str, step: ModelledStep) -> bool:
     if group == "devices":
         return about.partition(".")[0] == step.job.cluster.device.name
     if group == "products":
-        return "conv" in kinds
+        return ("attention" if about.startswith("attention") else "conv") in kinds
     return group != "memory" or about in _OF_ALL_STEPS or about.removesuffix("_backward") in kinds
 
 

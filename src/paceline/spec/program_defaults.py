@@ -1,0 +1,50 @@
+"""Settings that the documentation of a training program recommends for large models."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from paceline.hardware import Cluster
+from paceline.predictor.framework_profiles import FrameworkProfile
+from paceline.predictor.plan.interleaving import largest_interleave
+from paceline.workload.blocks import blocks
+from paceline.workload.graph import Graph
+
+
+def recommended(
+    profile: FrameworkProfile, graph: Graph, cluster: Cluster, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The recommended options of a program; options in ``given`` take precedence."""
+    tp, pp, cp = (given.get(name) or 1 for name in ("tp", "pp", "cp"))
+    found: dict[str, Any] = {}
+    if profile.usual_zero and cluster.devices > tp * pp:
+        found["zero"] = profile.usual_zero
+    if profile.usual_recompute:
+        found["recompute"] = profile.usual_recompute
+    sequence = given.get("sequence_parallel", profile.sequence_parallel)
+    if profile.usual_tp_overlap and tp > 1 and sequence:
+        found["tp_overlap"] = True
+    if profile.interleaves and pp > 1 and not given.get("stage_layers"):
+        replicas = given.get("dp") or max(1, cluster.devices // (tp * pp * cp))
+        chunks = largest_interleave(len(blocks(graph)), pp)
+        plain = given.get("pipeline") in (None, "1f1b")
+        if chunks > 1 and plain and micro_batches(given, replicas) % pp == 0:
+            found["interleave"] = chunks
+    return found
+
+
+def has_fast_host(cluster: Cluster) -> bool:
+    """Whether activations can be offloaded under computing: NVLink to the memory of the host.
+
+    Recipes of Megatron Bridge offload layers of Llama 3 70B on GB200 and GB300 without pipelines
+    (cpu_offloading_num_layers).
+    """
+    return cluster.host is not None and cluster.host.technology == "nvlink"
+
+
+def micro_batches(given: Mapping[str, Any], replicas: int) -> int:
+    """Micro-batches per step of a pipeline; 1 if the batch is not stated."""
+    if given.get("micro_batches"):
+        return int(given["micro_batches"])
+    total = given.get("global_batch")
+    batch = int(total) // replicas if total else int(given.get("batch") or 1)
+    return max(1, batch // int(given.get("micro_batch") or 1))
