@@ -196,7 +196,8 @@ def _chosen(
     from paceline.spec.default_plan import choose_plan
 
     samples = options.get("global_batch") or usual_global_batch(graph, options, cluster.devices)
-    again = find_framework(options["framework"]).usual_recompute if "framework" in options else ""
+    named = options.get("framework")
+    again = find_framework(named).usual_recompute if named else ""
     known = cast(JobOptions, {**usual, **({"recompute": again} if again else {}), **options})
     found = choose_plan(graph, cluster, known, cast(int, samples))
     if found is None:
