@@ -71,7 +71,7 @@ RUNS = (
             "global_batch": 2048,
             "seq": 8192,
         },
-        reason="full recomputation is assumed because the plan is said not to fit without; the run "
+        reason="full recomputation is assumed because the plan is predicted not to fit without; the run "
         "kept its activations (--recompute none: 389 TFLOP/s)",
     ),
     KnownRun(
@@ -164,7 +164,7 @@ RUNS = (
 def table() -> list[str]:
     """One row per run."""
     lines = [
-        "| run | known | said | error | fits | published in |",
+        "| run | known | predicted | error | fits | published in |",
         "|---|---:|---:|---:|---|---|",
     ]
     for run in RUNS:
