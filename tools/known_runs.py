@@ -71,8 +71,8 @@ RUNS = (
             "global_batch": 2048,
             "seq": 8192,
         },
-        reason="full recomputation is assumed because the plan is predicted not to fit without; the run "
-        "kept its activations (--recompute none: 389 TFLOP/s)",
+        reason="full recomputation is assumed because the plan is predicted not to fit without; "
+        "the run kept its activations (--recompute none: 389 TFLOP/s)",
     ),
     KnownRun(
         "Mixtral 8x7B on 128 H100",

@@ -227,12 +227,12 @@ _SOURCE_HEADER = (
 _LAYOUT_TEXT = (
     "Layouts of up to 32 nodes at any utilisation; stalled rows are left out by the rule of",
     "`validation/layouts.py` (`scored_layouts`). The chosen layout is the fastest one that is",
-    "predicted to fit; *regret* is its measured step over that of the best one, less one. A failed row did",
-    "not always run out of memory.",
+    "predicted to fit; *regret* is its measured step over that of the best one, less one. A failed",
+    "row did not always run out of memory.",
 )
 _LAYOUT_HEADER = (
-    "| layouts | jobs | rows | error: mean / median | regret | regret of top 3 | ran, predicted to fit "
-    "| failed, predicted not to fit |",
+    "| layouts | jobs | rows | error: mean / median | regret | regret of top 3 "
+    "| ran, predicted to fit | failed, predicted not to fit |",
     "|---|---:|---:|---:|---:|---:|---:|---:|",
 )
 
