@@ -108,7 +108,7 @@ def values_of(knob):
         one = st.floats(low or 0, high or 1e6, allow_nan=False)
     elif choices:
         one = st.sampled_from(choices)
-    elif knob.name == "topology":
+    elif knob.name in ("topology", "measured_on"):
         one = st.integers(1, 64).map(lambda nodes: f"{nodes}x8")
     elif knob.name == "scale":
         one = st.integers(1, 9).map(lambda factor: f"flops={factor},link=0.5")

@@ -33,6 +33,7 @@ _NOT_INHERITED = (
     "usual_zero",
     "usual_recompute",
     "usual_tp_overlap",
+    "usual_sequence_parallel",
     "interleaves",
 )
 
@@ -74,8 +75,8 @@ class FrameworkProfile:
     embedding and head as blocks where the blocks alone do not divide.
     ``gathers_tensors``: sharded weights are gathered tensor by tensor, not in one buffer per block.
     ``host_constants`` names the host time per block of `overheads.toml` (`schedule/host_time.py`).
-    ``usual_zero``, ``usual_recompute`` and ``usual_tp_overlap`` are what the documentation
-    recommends for large models.
+    ``usual_zero``, ``usual_recompute``, ``usual_tp_overlap`` and ``usual_sequence_parallel`` are
+    what the documentation recommends for large models; published rows state what they used.
     ``attention_kernel`` is ``flash-2``, or empty for the vendor's kernels.
     ``cp_impl`` is the default form of context parallelism.
     ``tuning`` is the usual tuning of jobs of this program (empty: unknown); it is not inherited
@@ -111,6 +112,7 @@ class FrameworkProfile:
     host_constants: str = ""
     usual_zero: Annotated[int, Key(low=0, high=3)] = 0
     usual_tp_overlap: bool = False
+    usual_sequence_parallel: bool = False
     usual_recompute: Annotated[str, Key(choices=("", "op", "full"))] = ""
     wide_gradients: tuple[str, ...] = ()
     keeps_short_gradients: bool = False

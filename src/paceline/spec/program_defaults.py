@@ -20,7 +20,8 @@ def recommended(
         found["zero"] = profile.usual_zero
     if profile.usual_recompute:
         found["recompute"] = profile.usual_recompute
-    sequence = given.get("sequence_parallel", profile.sequence_parallel)
+    usual = profile.sequence_parallel or profile.usual_sequence_parallel
+    sequence = given.get("sequence_parallel", usual)
     if profile.usual_tp_overlap and tp > 1 and sequence:
         found["tp_overlap"] = True
     if profile.interleaves and pp > 1 and not given.get("stage_layers"):

@@ -119,7 +119,8 @@ def _offload(given: str | Sequence[str]) -> tuple[Offload, ...]:
 
 def _default_sequence_parallel(options: JobOptions) -> bool:
     """As the framework does; programs with expert and tensor parallelism require it (Megatron)."""
-    usual = find_framework(options.get("framework") or DEFAULT_FRAMEWORK).sequence_parallel
+    profile = find_framework(options.get("framework") or DEFAULT_FRAMEWORK)
+    usual = profile.sequence_parallel or profile.usual_sequence_parallel
     return (usual or options.get("ep", 1) > 1) and options.get("tp", 1) > 1
 
 

@@ -326,10 +326,16 @@ def _priced(cluster: Cluster, price: float | None) -> Cluster:
 
 
 def _searched(model: Model, cluster: Cluster, job: JobOptions) -> Workload:
-    """The workload of a search; its batch is that of all devices [by model size]."""
+    """The workload of a search; its batch is that of all devices [by model size].
+
+    A batch per device, as in `predict`, is that of a plan without model parallelism.
+    """
     graph = model.graph if isinstance(model, Workload) else None
     graph = graph or graph_of(cast(Any, model), inputs_of(job), job.get("seq"))
-    given = given_global_batch(job, graph, cluster.devices)
+    given, each = given_global_batch(job, graph, cluster.devices), job.get("batch")
+    if given is not None and each is not None:
+        raise InputError("--batch and --global-batch are mutually exclusive", "give only one")
+    given = given if each is None else each * cluster.devices
     samples = given or usual_global_batch(graph, job, cluster.devices)
     if isinstance(model, Workload):
         return model.with_batch(samples)
