@@ -95,6 +95,8 @@ def test_an_example_works(line, tmp_path):
         (tmp_path / name).write_text(prediction)
     if "other.db" in line:
         Store(tmp_path / "other.db").close()
+    if line.startswith("paceline study verify "):
+        run(f"paceline study package STUDY --out {line.split()[-1]}")
     if line.startswith("paceline study show 19a3b"):
         line = line.replace("19a3b", "19a3b06")
     try_out(line.removesuffix(" ...").partition(" > ")[0])
