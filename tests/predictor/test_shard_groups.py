@@ -76,11 +76,13 @@ def test_messages_are_stated_by_the_link_that_they_take():
         nodes=4,
         processes=2,
         link="100gbit",
+        nics=1,
         precision="bf16",
         framework="torch-fsdp",
         zero=3,
         shard_group=2,
         batch=1,
+        recompute="none",
     )
     inside, crossing = found.bound_by.removeprefix("network: ").split(", ")
     assert inside.startswith("414 GB over nvlink3 takes")

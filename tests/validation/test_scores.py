@@ -181,7 +181,8 @@ def test_predictions_file_has_a_line_per_row_and_a_reason_where_empty():
 
     text = predictions_csv([run_model([one, two], Mode.BASELINE, OnlyBig())])
     assert text.splitlines() == [
-        "id,mode,predicted_throughput,low,high,skipped_because,predicted_memory_gb,fits_probability",
-        "one,baseline,,,,it is the baseline of its group,,",
-        "two,baseline,,,,too small,,",
+        "id,mode,predicted_throughput,low,high,skipped_because,predicted_memory_gb,fits_probability,"
+        "predicted_memory_gib,predicted_first_stage_memory_gib",
+        "one,baseline,,,,it is the baseline of its group,,,,",
+        "two,baseline,,,,too small,,,,",
     ]

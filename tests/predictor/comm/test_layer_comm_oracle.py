@@ -9,6 +9,7 @@ from paceline.predictor.comm.layer_comm import (
     ContextCost,
     ContextLinks,
     ReplicaMessages,
+    attention_in_parts,
     context_cost,
 )
 from paceline.predictor.partition.sharding import ContextTensors
@@ -18,7 +19,7 @@ from paceline.workload.cost import Affine
 DEVICE = Device("d", "nvidia", "gpu", {}, 80e9, 1e12)
 TENSORS = ContextTensors(Affine(0, 1e9), Affine(0, 2e9), Affine(0, 4e9), 8, True, 1)
 MERGE = number("parallelism.context.merge_passes")
-PARTS = number("parallelism.context.in_parts")
+PARTS = attention_in_parts(4)
 
 
 class Rate:
@@ -61,6 +62,13 @@ def test_ring_in_order_waits_for_the_last_device():
     plain = ContextTensors(*(Affine(0, 1e9),) * 3, 8, False, 1)
     assert cost(ContextForm.RING_IN_ORDER, tensors=plain).slowdown == PARTS
     assert cost(ContextForm.RING).slowdown == PARTS
+
+
+def test_many_parts_are_slower_than_few():
+    """Attention in 4 parts or more has its own factor, from published rows with cp >= 4."""
+    few, many = (number(f"parallelism.context.{name}") for name in ("in_parts", "in_many_parts"))
+    assert 1 < few < many
+    assert [cost(ContextForm.RING, degree).slowdown for degree in (2, 4, 8)] == [few, many, many]
 
 
 def test_gathering():

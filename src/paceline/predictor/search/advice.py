@@ -100,8 +100,8 @@ def advise(search: PlanSearch, top: int = USUAL_PLANS) -> Advice:
         tried=found.size + len(varied),
         fitting=int(fits.sum()) + len(roomy),
         infeasible=(
-            *_infeasible(search, found, fits, inside, first.step_seconds),
-            *_infeasible_variations(search, varied, first),
+            *_infeasible(search, found, available, inside, first.step_seconds),
+            *_infeasible_variations(varied, available, first),
         ),
     )
 
@@ -155,7 +155,7 @@ def _advise_each(search: PlanSearch, plans: Sequence[Plan], top: int) -> Advice:
         top,
         tried=len(tried),
         fitting=len(roomy),
-        infeasible=tuple(_infeasible_variations(search, tried, first)),
+        infeasible=tuple(_infeasible_variations(tried, available, first)),
     )
 
 
@@ -235,7 +235,7 @@ def _largest(losses: dict[str, float]) -> list[tuple[str, float]]:
 def _infeasible(
     search: PlanSearch,
     found: Candidates,
-    fits: NDArray[np.bool_],
+    available: float,
     too_large: NDArray[np.bool_],
     best_seconds: float,
 ) -> tuple[Infeasible, ...]:
@@ -247,7 +247,7 @@ def _infeasible(
             found.plan(index, search.like),
             seconds,
             float(found.memory_bytes[index]),
-            _remedy(search, found, fits, index),
+            _remedy(search, found, available, index),
         )
         for index, seconds in steps
         if seconds < best_seconds
@@ -255,10 +255,9 @@ def _infeasible(
 
 
 def _infeasible_variations(
-    search: PlanSearch, varied: Sequence[PlanVariation], best: Prediction
+    varied: Sequence[PlanVariation], available: float, best: Prediction
 ) -> Iterator[Infeasible]:
     """The fastest variations that do not fit, overall and in the layout of the best plan."""
-    available = room_bytes(search.cluster.device.known_memory_bytes)
     quick = (own for own in varied if own.seconds < best.step_seconds)
     large = [own for own in quick if own.memory_bytes > available]
     same_layout = [own for own in large if layout_of(own.plan) == layout_of(best.plan)]
@@ -278,12 +277,12 @@ def _further_degrees(plan: Plan) -> str:
     return ", ".join(shared) or uneven
 
 
-def _remedy(search: PlanSearch, found: Candidates, fits: NDArray[np.bool_], index: int) -> str:
+def _remedy(search: PlanSearch, found: Candidates, available: float, index: int) -> str:
     """The change to the fastest plan of the same layout that fits, else the missing memory."""
+    fits = found.memory_bytes <= available
     same = np.flatnonzero(fits & (found.layout == found.layout[index]))
     if same.size == 0:
-        room = room_bytes(search.cluster.device.known_memory_bytes)
-        missing = found.memory_bytes[index] - room
+        missing = found.memory_bytes[index] - available
         return f"needs {format_bytes(float(missing))} more per device; use larger tp or pp"
     nearest = int(same[found.seconds[same].argmin()])
     changes = plan_changes(found.plan(index, search.like), found.plan(nearest, search.like))
