@@ -39,7 +39,7 @@ def try_out(line):
     """Run a printed command line as it stands, or only parse it where it would train."""
     assert line.startswith("paceline "), line
     words = line.split()
-    if {words[1], " ".join(words[1:3])} & TRAINING or "--run" in words:
+    if {words[1], " ".join(words[1:3])} & TRAINING or {"--run", "--try"} & set(words):
         is_well_formed(line)
     else:
         run(line)

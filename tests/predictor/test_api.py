@@ -154,8 +154,8 @@ def test_studies_are_explained_and_calibrated_by_name(tmp_path):
     with Store(path) as store:
         keep(store, study_launches("mine"))
     explanation = pl.explain("mine", store=path)
-    assert explanation.efficiency == pytest.approx(1.0 / 1.3)
-    assert "77% ideal" in str(explanation)
+    assert explanation.efficiency == pytest.approx(0.91 / 1.3)
+    assert "910 ms of 1.30 s is compute" in str(explanation)
     assert "<pre>" in explanation._repr_html_()
     fit = pl.calibrate("resnet44", probe=False, store=path).fit
     assert fit is not None

@@ -139,13 +139,13 @@ def _bar(*last: "ProgressColumn") -> "Bar":
 def describe_launch(progress: "Progress") -> str:
     """Short description of the next launch."""
     job = progress.job
-    kind = "uninstrumented" if job.instrument == "none" else f"{job.instrument} timed"
+    kind = "" if job.instrument == "none" else f", {job.instrument} timed"
     if job.world_size > 1 and not job.synchronise:
-        kind = "co-located"
+        kind = ", co-located"
     processes = plural(job.world_size, "process")
     named = ("model", "framework", "processes", "instrument")
     levels = "".join(f", {k} {v}" for k, v in job.factors.items() if k not in named)
-    return escape_controls(f"{job.model} under {job.framework}, {processes}, {kind}{levels}")
+    return escape_controls(f"{job.model} under {job.framework}, {processes}{kind}{levels}")
 
 
 def so_far(progress: "Progress") -> str:

@@ -362,11 +362,13 @@ def _items(case: DiagnosisInput) -> Iterator[WaterfallItem]:
     """The ideal step and the causes in the order of the waterfall; small parts are one item."""
     parts, widths = case.step.parts, case.step.widths
     note = "one process alone" if case.alone is not None else "on the typical rank"
+    least = LEAST_SHARE * case.step_seconds
+    if case.before is not None and parts.compute + parts.batch < case.before.parts.compute - least:
+        note = "on the typical rank"  # faster than one process
     if not case.step.states.critical:
         note = note if case.alone is not None else "the whole step: not instrumented"
     yield WaterfallItem("compute", parts.compute, ItemKind.IDEAL, note, widths.compute)
     found = [*_causes(case), *_contention_items(case), *_communication_items(case)]
-    least = LEAST_SHARE * case.step_seconds
     small = [item for item in found if abs(item.seconds) < least]
     yield from (item for item in found if abs(item.seconds) >= least)
     rest = math.fsum(item.seconds for item in small)

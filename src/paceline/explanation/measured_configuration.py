@@ -196,14 +196,16 @@ def observed(group: LaunchGroup, launches: Sequence[Launch]) -> MeasuredConfigur
     own = [one for one in group.launches if launch_profile(one) is not None]
     seen = own or [one for one in same if launch_profile(one) is not None]
     profiles = tuple(p for p in map(launch_profile, seen) if p is not None)
-    parts: dict[str, list[float]] = next(
-        (one.outcome.facts["parts"] for one in same if "parts" in one.outcome.facts), {}
-    )
+    rounds: dict[str, list[float]] = {}
+    timed = [one for one in group.launches if "parts" in one.outcome.facts]
+    for one in timed or same:
+        for name, seconds in one.outcome.facts.get("parts", {}).items():
+            rounds.setdefault(name, []).extend(seconds)
     return MeasuredConfiguration(
         group,
         profiles,
         _mean_by_rank(seen or group.launches, "cpu_seconds"),
-        {name: statistics.fmean(rounds) for name, rounds in parts.items() if rounds},
+        {name: statistics.fmean(seconds) for name, seconds in rounds.items() if seconds},
         _mean_by_rank(seen or group.launches, "delay_seconds"),
         statistics.fmean(map(_uneven_delay, seen or group.launches)),
     )

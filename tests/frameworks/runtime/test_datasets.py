@@ -64,7 +64,7 @@ def test_a_numpy_archive_of_pixels_and_one_of_floats(tmp_path):
     [
         ({"a": np.zeros(3)}, "has a; expected"),
         ({"x": np.zeros((3, 2)), "y": np.zeros(4, int)}, "do not match"),
-        ({"x": np.zeros((3, 2)), "y": np.zeros(3)}, "labels must be non-negative integers"),
+        ({"x": np.zeros((3, 2)), "y": np.zeros(3)}, "labels must be integers from 0"),
         ({"x": np.zeros((3, 2), complex), "y": np.zeros(3, int)}, "samples must be"),
     ],
 )
