@@ -127,6 +127,16 @@ def test_workers_are_recommended_only_with_a_free_core():
     assert not [one for one in explain([others]).findings if "num_workers" in one.remedy]
 
 
+def test_input_that_sleeps_needs_no_free_core():
+    """Other programs use both cores: a worker that waits for a disk takes none of them."""
+    step = seen_step({"input": 0.06}, {"input": 0.06})
+    facts = {"other_busy_cores": 2.0}
+    asleep = seen_launch(2, step, cpu=0.091, cores=range(2), facts=facts)
+    found = next(one for one in explain([asleep]).findings if one.cause is Cause.INPUT)
+    assert "num_workers=1" in found.remedy
+    assert found.saved_seconds == pytest.approx(0.06)
+
+
 def test_synchronisation_in_every_micro_batch_recommends_no_sync():
     how = {"start": 0.0, "per_byte": 2e-8, "after_backward": True}
     plain = together({}, {}, delays=[0.0, 0.0], how=how)

@@ -66,19 +66,34 @@ def _input(case: DiagnosisInput) -> Iterator[Diagnosis]:
 def _first_workers(case: DiagnosisInput, waited: float, rest: float) -> tuple[float, str]:
     """Seconds that data-loader workers save where the step itself loads, and the remedy.
 
-    Workers do the same work on free cores, so a step is no shorter than the CPU time of all ranks
-    spread over these. If that leaves no gain, the remedy is input at half the cost.
+    Input that sleeps needs no core. The CPU time of input fits where training and other programs
+    leave cores idle; what does not fit lengthens the step. If that leaves no gain, the remedy is
+    input at half the cost.
     """
     step, observed = case.step_seconds, case.observed
     workers = min(_MOST_WORKERS, max(1, math.ceil(waited / rest)))
     ranks = observed.processes / observed.launch.nodes
-    busy = ranks * max(observed.cpu_seconds.values(), default=0.0)
-    if observed.available_cores:
-        busy /= max(_free_cores(case), 1e-9)
-    saved = step - max(rest, waited / workers, busy)
+    cpu, own = max(observed.cpu_seconds.values(), default=0.0), _input_cpu_seconds(case, waited)
+    cores = _free_cores(case) if observed.available_cores else 1.0
+    idle = max(0.0, cores * rest - ranks * (cpu - own))
+    late = min(own, max(0.0, ranks * own - idle) / max(cores, 1e-9))
+    saved = step - max(rest + late, waited / workers)
     if saved > least_share_saved() * step:
         return saved, f"load batches in the background: num_workers={workers} in the data loader"
     return waited / 2.0, f"no core is free for data-loader workers: {_CHEAPER}"
+
+
+def _input_cpu_seconds(case: DiagnosisInput, waited: float) -> float:
+    """CPU time of input per step on the typical rank, at most ``waited``.
+
+    Older launches have no states: what their CPU time exceeds computing by, is input.
+    """
+    if case.step.states.knows_states:
+        return min(waited, total(case.step.cells, ("input",), ThreadState.RUNNING))
+    cpu = max(case.observed.cpu_seconds.values(), default=0.0)
+    parts = case.step.parts
+    computing = parts.compute + parts.batch + parts.memory + parts.handling
+    return min(waited, max(0.0, cpu - computing))
 
 
 def _more_workers(case: DiagnosisInput, waited: float, rest: float) -> tuple[float, str]:
