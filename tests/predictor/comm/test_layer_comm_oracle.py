@@ -65,7 +65,7 @@ def test_ring_in_order_waits_for_the_last_device():
 
 
 def test_many_parts_are_slower_than_few():
-    """Attention in 4 parts or more has its own factor, from published rows with cp >= 4."""
+    """Attention in 4 parts or more has its own factor (a prior)."""
     few, many = (number(f"parallelism.context.{name}") for name in ("in_parts", "in_many_parts"))
     assert 1 < few < many
     assert [cost(ContextForm.RING, degree).slowdown for degree in (2, 4, 8)] == [few, many, many]
