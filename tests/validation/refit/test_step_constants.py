@@ -102,6 +102,8 @@ def test_constants_for_a_row_have_not_seen_its_like():
 
 
 def test_rows_are_as_much_longer_as_their_statements_say():
+    """Slopes are differences over a move of 5 %. Horovod's cycles move steps by up to 0.7 %, which
+    is 0.14 in a slope: 0.02 where a constant moves by 15 % (layer norm), with 0.01 of curvature."""
     known = {each.id for each in shipped_step_statements()}
     every = (row.configuration for row in fitted_rows().values())
     chosen = [row for row in every if row.family == "dle" and row.id in known][::60]
@@ -111,4 +113,4 @@ def test_rows_are_as_much_longer_as_their_statements_say():
         now = row_step(row)
         other = model_step(replace(now.job, efficiency=efficiency))
         seen = math.log(row_seconds(other) / row_seconds(now))
-        assert seen == pytest.approx(longer, rel=0.1, abs=0.02), row.id
+        assert seen == pytest.approx(longer, rel=0.1, abs=0.03), row.id
