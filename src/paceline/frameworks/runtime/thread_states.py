@@ -24,14 +24,19 @@ def parse_schedstat(text: bytes) -> tuple[float, float] | None:
     return (running / 1e9, waited / 1e9) if turns else None
 
 
+OFF_CORE_SECONDS = 2e-5
+"""A thread that was off its core for less since the last reading is read without a system call."""
+
+
 class ThreadClock:
-    """Times of the thread that created it, read in about 4 microseconds.
+    """Times of the thread that created it, read in about a microsecond while it has its core.
 
     The time on a core is from the clock of the thread: ``schedstat`` counts it up to the last tick
     of the scheduler only, a few milliseconds ago.
     """
 
     def __init__(self) -> None:
+        self._at = self._running = self._waited = 0.0
         try:
             self._file: int | None = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
         except OSError:
@@ -41,11 +46,16 @@ class ThreadClock:
         """Seconds on a core and seconds runnable without one; None if unknown."""
         if self._file is None:
             return None
-        try:
-            counted = parse_schedstat(os.pread(self._file, 64, 0))
-        except OSError:
-            return None
-        return None if counted is None else (time.thread_time(), counted[1])
+        now, running = time.perf_counter(), time.thread_time()
+        if now - self._at - (running - self._running) > OFF_CORE_SECONDS:
+            try:
+                counted = parse_schedstat(os.pread(self._file, 64, 0))
+            except OSError:
+                return None
+            if counted is None:
+                return None
+            self._at, self._running, self._waited = now, running, counted[1]
+        return running, self._waited
 
     def close(self) -> None:
         if self._file is not None:

@@ -239,9 +239,8 @@ class Recorder:
         self.flushed = clock()
         if written:
             self.hello()
-            self.write(
-                "watched", steps=[step_as_json(step) for step in written], **self.since_last()
-            )
+            steps = ",".join(map(step_as_json, written))
+            self.write("watched", f', "steps": [{steps}]', **self.since_last())
 
     def since_last(self) -> dict[str, Any]:
         """Facts about all steps since the last write."""
@@ -269,12 +268,15 @@ class Recorder:
                 arguments=sys.argv[:50],
             )
 
-    def write(self, event: str, **fields: Any) -> None:
-        """Append one event to the file of this process; a full disk must not end the training."""
+    def write(self, event: str, encoded: str = "", **fields: Any) -> None:
+        """Append one event to the file of this process; a full disk must not end the training.
+
+        ``encoded`` are more fields, already as JSON.
+        """
         written = {"event": event, "time": time.time(), "moment": since_boot(), **fields}
         try:
             with open(self.path, "a", encoding="utf-8") as file:
-                file.write(json.dumps(written) + "\n")
+                file.write(json.dumps(written)[:-1] + encoded + "}\n")
         except (OSError, TypeError, ValueError) as error:
             print(f"paceline: an event was lost: {error!r}", file=sys.stderr)
 
@@ -302,34 +304,40 @@ class Recorder:
         self.write("failure", kind=kind.__name__, message=message, place=place)
 
 
-def step_as_json(step: tuple[Any, ...]) -> dict[str, Any]:
-    """One step as JSON values, with times in seconds from its beginning."""
-    begun, end, cpu, marks, collection, segments, messages, fetches, *rest = step
-    samples, elements, loss, stacks = rest
-    states = {}
+def step_as_json(step: tuple[Any, ...]) -> str:
+    """One step as JSON, with times in seconds from its beginning.
+
+    Formatting takes a third of the CPU time of ``json.dumps``, which writes 17 digits of each time.
+    """
+    t, end, cpu, marks, collection, segments, messages, fetches, samples, elements, loss, lines = (
+        step
+    )
+    fields = [
+        f'"begun":{t:.7f},"step_seconds":{end - t:.7f},"cpu_seconds":{cpu:.7f}',
+        f'"collection_seconds":{collection:.7f},"fetches":{fetches},"samples":{samples}',
+        f'"elements":{elements},"loss":{json.dumps(as_number(loss))}',
+        json_rows("segments", [f'"{name}",{a - t:.7f},{b - t:.7f}' for name, a, b in segments]),
+        json_rows(
+            "messages",
+            [
+                f'"{name}",{size:.0f},{a - t:.7f},{(end if b is None else b) - t:.7f}'
+                for name, size, a, b in messages
+            ],
+        ),
+        json_rows(
+            "stacks", [f"{at - t:.7f},{off:d},{json.dumps(line)}" for at, off, line in lines]
+        ),
+    ]
     if len(marks) > 1:
-        _, running, waited = marks[0]
-        states = {
-            "delay_seconds": max(0.0, marks[-1][2] - waited),
-            "marks": [[at - begun, ran - running, late - waited] for at, ran, late in marks],
-        }
-    return {
-        "begun": begun,
-        "step_seconds": end - begun,
-        "cpu_seconds": cpu,
-        **states,
-        "stacks": [[at - begun, int(blocked), line] for at, blocked, line in stacks],
-        "collection_seconds": collection,
-        "segments": [[phase, start - begun, stop - begun] for phase, start, stop in segments],
-        "messages": [
-            [operation, size, start - begun, (end if stop is None else stop) - begun]
-            for operation, size, start, stop in messages
-        ],
-        "fetches": fetches,
-        "samples": samples,
-        "elements": elements,
-        "loss": as_number(loss),
-    }
+        _, on, late = marks[0]
+        rows = [f"{at - t:.7f},{ran - on:.7f},{waited - late:.7f}" for at, ran, waited in marks]
+        fields += [json_rows("marks", rows), f'"delay_seconds":{max(0.0, marks[-1][2] - late):.7f}']
+    return "{" + ",".join(fields) + "}"
+
+
+def json_rows(name: str, rows: list[str]) -> str:
+    """A field of a JSON object whose value is a list of these lists."""
+    return f'"{name}":[[{"],[".join(rows)}]]' if rows else f'"{name}":[]'
 
 
 def start_sampler() -> Any:

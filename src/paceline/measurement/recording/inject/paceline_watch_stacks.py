@@ -69,12 +69,27 @@ def describe(frame: Any) -> str:
     inner, depth = "", 0
     while frame is not None and depth < DEEPEST:
         code = frame.f_code
-        name = code.co_filename
-        if not any(part in name for part in _OWN):
-            base = os.path.basename(name)
-            if not (any(part in name for part in _LIBRARIES) or name.startswith("<")):
-                line = f"{base}:{frame.f_lineno} ({code.co_name})"
-                return f"{line}, {inner}" if inner else line
-            inner = f"{code.co_name} in {base}"
+        known = _names.get(code)
+        if known is None:
+            known = _names[code] = name_of(code)
+        is_script, name = known
+        if is_script:
+            line = f"{name}:{frame.f_lineno} ({code.co_name})"
+            return f"{line}, {inner}" if inner else line
+        inner = name or inner
         frame, depth = frame.f_back, depth + 1
     return inner
+
+
+_names: dict[Any, tuple[bool, str]] = {}
+
+
+def name_of(code: Any) -> tuple[bool, str]:
+    """Whether a function is of the script, and its name; empty for a function of this package."""
+    path = code.co_filename
+    if any(part in path for part in _OWN):
+        return False, ""
+    base = os.path.basename(path)
+    if any(part in path for part in _LIBRARIES) or path.startswith("<"):
+        return False, f"{code.co_name} in {base}"
+    return True, base
