@@ -42,6 +42,7 @@ def of_means(group):
 
 
 @given(VALUES, VALUES)
+@pytest.mark.thorough
 def test_two_groups_are_never_more_significant_than_in_students_test(first, second):
     """It equals that test for equal relative variances, and is more conservative otherwise."""
     scaled = [of_means(group) for group in (first, second)]

@@ -66,6 +66,7 @@ def test_one_campaign_each_has_a_warning_and_no_detectable_change():
 
 
 @pytest.mark.parametrize("earlier", [3, 6])
+@pytest.mark.thorough
 def test_the_detectable_change_is_detected_in_eight_of_ten_cases(earlier):
     """Days differ by 3 %, launches of a day by 1 %; the stated change is that of a typical case."""
     random = np.random.default_rng(7)

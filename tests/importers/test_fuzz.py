@@ -86,6 +86,7 @@ def test_samples_themselves_pass_the_check(tmp_path: Path):
         read_everything(original, original)
 
 
+@pytest.mark.thorough
 def test_a_few_mutations(tmp_path: Path):
     fuzz(range(200), tmp_path)
 

@@ -70,6 +70,7 @@ def show(network, axis, batch):
 
 
 @pytest.mark.parametrize("network", CONVOLUTIONAL)
+@pytest.mark.thorough
 def test_networks_of_convolutions_gain_nothing_but_on_slow_devices(network):
     """The corner: one sample per worker and a device fifty times slower.
 

@@ -189,6 +189,7 @@ def test_samples_are_drawn_inside_their_edges(name, width):
 
 @settings(max_examples=300, deadline=None)
 @given(INFO, st.sampled_from(WIDTHS))
+@pytest.mark.thorough
 def test_no_numbers_and_no_names_break_a_figure(info, width):
     assert_marks_inside(draw(info, width))
 
@@ -254,6 +255,7 @@ def test_the_timeline_has_a_lane_per_rank_and_resource_and_marks_the_critical_pa
     assert gantt_info(sample_step(), ranks=[1]).lanes[0].label == "input"
 
 
+@pytest.mark.thorough
 def test_a_timeline_of_many_tasks_stays_small_and_keeps_its_length():
     phases = (Phase.FORWARD, Phase.BACKWARD)
     tasks = [Task(f"t{n}", phases[n % 2], "compute", 1e-6, rank=n % 8) for n in range(40_000)]

@@ -62,6 +62,7 @@ def test_a_slow_network_gives_a_plan_that_communicates_less():
     assert slow.step_seconds < 2 * fast.step_seconds
 
 
+@pytest.mark.thorough
 def test_tokens_per_step_are_rounded_to_whole_sequences_of_all_devices():
     found = pl.predict("llama3_8b", "dgx-h100", nodes=2, global_batch="4Mtok")
     assert found.samples_per_step == 496  # 4e6 / 8192 = 488.3, the nearest multiple of 16
@@ -74,6 +75,7 @@ def test_tokens_per_step_are_rounded_to_whole_sequences_of_all_devices():
     assert "4000000" in caught.value.hint and "4Mtok" in caught.value.hint
 
 
+@pytest.mark.thorough
 def test_advice_is_never_slower_than_the_chosen_plan():
     for words in ({"nodes": 2}, {"nodes": 2, "link": "eth_100g"}):
         chosen = pl.predict("llama3_8b", "dgx-h100", **words)

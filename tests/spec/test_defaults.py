@@ -26,6 +26,7 @@ LLAMA = {
 @pytest.mark.parametrize("cluster", ["dgx-a100", "dgx-h100"])
 @pytest.mark.parametrize("nodes", [1, 4, 16])
 @pytest.mark.parametrize("model", [*MODELS, *SMALL])
+@pytest.mark.thorough
 def test_a_model_and_a_cluster_give_a_plan_that_fits_or_none(model, nodes, cluster):
     found = pl.predict(model, cluster, nodes=nodes)
     assert found.notes[0].startswith("chosen: ")
@@ -76,6 +77,7 @@ def test_what_is_given_is_never_changed(given):
     assert own.items() >= given.items()
 
 
+@pytest.mark.thorough
 def test_degrees_imply_megatron_and_shards_of_weights_fsdp():
     assert pl.predict("llama3_8b", "dgx-h100", nodes=1, tp=8).framework == "megatron-lm"
     assert pl.predict("llama3_8b", "dgx-h100", nodes=1, zero=3).framework == "torch-fsdp"
@@ -126,6 +128,7 @@ def test_every_command_has_the_same_defaults():
     assert (explored["batch"], explored["framework"]) == (16, "torch-fsdp")
 
 
+@pytest.mark.thorough
 def test_options_of_the_plan_constrain_advise():
     job = {"nodes": 2, "global_batch": 128}
     found = pl.advise("llama3_8b", "dgx-h100", **job, zero=1, tp=8)
@@ -151,6 +154,7 @@ def test_options_of_the_plan_constrain_advise():
         ({"micro_batches": 4, "pp": 2}, lambda own: own.plan.batches(own.workload.batch)[1] == 4),
     ],
 )
+@pytest.mark.thorough
 def test_properties_outside_the_arrays_constrain_advise(fixed, of):
     found = pl.advise("gpt2", "dgx-a100", nodes=1, global_batch=64, top=2, **fixed)
     assert found.best and all(of(own) for own in found.best)

@@ -84,6 +84,7 @@ def test_the_detectable_change_is_detected_in_eight_of_ten_cases():
 
 
 @pytest.mark.parametrize(("launches", "ratio"), [(3, 1.0), (10, 1.0), (20, 0.5)])
+@pytest.mark.thorough
 def test_false_positives_between_campaigns_as_simulated(launches, ratio):
     random = np.random.default_rng(launches)
     false = 0

@@ -1,6 +1,9 @@
 import numpy as np
+import pytest
 
 from fitting.kernel_curves import left_out_scores, left_out_table
+
+pytestmark = pytest.mark.thorough
 
 
 def means(*kinds):

@@ -13,6 +13,7 @@ from fitting.shipped_kernels import (
 from paceline.constants import number
 
 
+@pytest.mark.thorough
 def test_every_kind_and_device_has_a_score_that_its_own_factor_improves():
     found = shipped_errors()
     errors = {}

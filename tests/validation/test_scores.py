@@ -144,6 +144,7 @@ def test_ring_null_by_hand():
     assert answer.throughput == pytest.approx(256 / (0.32 + ring_seconds))
 
 
+@pytest.mark.thorough
 def test_nulls_reproduce_their_figures():
     measurements = reference_table().measurements
     ring = run_model(measurements, Mode.BASELINE, RingWithoutOverlap()).outcomes

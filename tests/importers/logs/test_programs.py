@@ -125,6 +125,7 @@ def mutant(name: str, dice: random.Random) -> list[str]:
 @pytest.mark.parametrize(
     "mutants", [120, pytest.param(1000, marks=pytest.mark.slow)], ids=["some", "many"]
 )
+@pytest.mark.thorough
 def test_mutated_logs_are_right_refused_or_warned_about(tmp_path, mutants):
     found: Counter[str] = Counter()
     for seed in range(mutants):

@@ -49,6 +49,7 @@ def test_nothing_waits_without_tensor_parallelism():
     assert float(unreleased_bytes(PARTS, 0.0, 0.0, SLOW, 1, 1, 1)) == 0.0
 
 
+@pytest.mark.thorough
 def test_the_search_says_what_the_scheduler_says(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text('[equal]\ninherits = "nanotron"\nstages_by_cost = false\n')

@@ -74,6 +74,7 @@ def small_networks(draw):
     bandwidth=st.floats(1e7, 1e11),
     framework=st.sampled_from(["torch-ddp", "torch-single", "wfbp", "pydtnn"]),
 )
+@pytest.mark.thorough
 def test_the_choice_is_that_of_trying_every_combination(graph, batch, shape, bandwidth, framework):
     cluster = catalogue.cluster("hkbu-v100-pcie").shaped(*shape)
     cluster = replace(cluster, inter=replace(cluster.inter, bandwidth=bandwidth))

@@ -112,6 +112,7 @@ def test_clocks_end_when_tasks_do(
     counts=st.lists(st.integers(1, 4), min_size=4, max_size=4),
     interference=st.sampled_from([0.0, 0.3]),
 )
+@pytest.mark.thorough
 def test_arrays_are_the_numbers_they_are_made_of(
     columns, policy, stage, rates, counts, interference
 ):

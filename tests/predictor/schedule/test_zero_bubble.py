@@ -46,6 +46,7 @@ def test_every_pass_runs_once_behind_what_it_needs(schedule, pp, micro_batches):
 
 @pytest.mark.parametrize("times", [(1, 1, 1), (1, 1.3, 0.7), (1, 2, 1), (1, 0.9, 1.2)])
 @pytest.mark.parametrize(("pp", "micro_batches"), SHAPES)
+@pytest.mark.thorough
 def test_less_idle_than_1f1b_and_never_less_than_the_work(pp, micro_batches, times):
     work = micro_batches * sum(times)
     for schedule in SPLIT:

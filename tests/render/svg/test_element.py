@@ -10,6 +10,7 @@ from paceline.render.svg.text_metrics import fitted, text_width
 
 
 @given(st.text(), st.text(), st.text())
+@pytest.mark.thorough
 def test_any_text_gives_well_formed_xml_that_says_it(title, content, tip):
     mark = element("g", text(content, 1, 2, class_="label"), tip=tip, data_name=content)
     root = ElementTree.fromstring(document(10, 10, title, "d", mark))

@@ -33,6 +33,7 @@ def test_effects_are_found_and_named():
     assert devices["slow"].value - devices["fast"].value == pytest.approx(0.6, abs=0.02)
 
 
+@pytest.mark.thorough
 def test_a_factor_that_explains_nothing_shrinks():
     choose = np.random.default_rng(3)
     where = [
