@@ -95,8 +95,15 @@ def test_a_late_change_of_level_causes_a_warning():
 
 
 def test_intervals_that_contradict_each_other_cause_a_warning():
-    launches = [finished([1.0, 1.0 + number / 1000]) for number in range(9)]
+    launches = [finished([1.0, 1.0 + number * 4 % 9 / 1000]) for number in range(9)]
     assert launch_warnings(launches) == []
     (warning,) = launch_warnings([*launches, finished([1.0, 8.0])])
     assert warning.cause == "intervals disagree"
     assert "use Student's t" in warning.remedy
+
+
+def test_launches_that_drift_cause_a_warning():
+    launches = [finished([1.0, 1.0 + number / 1000]) for number in range(9)]
+    (warning,) = launch_warnings(launches)
+    assert warning.cause == "drift"
+    assert "the mean of this study" in warning.message

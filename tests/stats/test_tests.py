@@ -70,7 +70,7 @@ def test_no_loss_of_accuracy_is_a_statement_of_its_own():
 
 
 def test_the_detectable_change_is_detected_in_eight_of_ten_cases():
-    change = detectable_change(6, 6, 0.03)
+    change = detectable_change((6, 6), 0.03)
     random = np.random.default_rng(5)
     seen = sum(
         welch(
@@ -80,7 +80,7 @@ def test_the_detectable_change_is_detected_in_eight_of_ten_cases():
         for _ in range(2000)
     )
     assert 0.76 <= seen / 2000 <= 0.84
-    assert math.isnan(detectable_change(1, 1, 0.1))
+    assert math.isnan(detectable_change((1, 1), 0.1))
 
 
 @pytest.mark.parametrize(("launches", "ratio"), [(3, 1.0), (10, 1.0), (20, 0.5)])

@@ -9,6 +9,7 @@ from paceline.errors import InputError
 from paceline.stats.modes import modes
 from paceline.stats.normality import ENOUGH
 from paceline.stats.step_statistics import autocorrelation
+from paceline.stats.stopping import are_correlated
 from paceline.store import Launch, Status
 from paceline.units import plural
 
@@ -130,6 +131,15 @@ def _distribution_warnings(finished: Sequence[Launch]) -> list[ResultWarning]:
         ]
     if len(finished) < ENOUGH:
         return []
+    if are_correlated(seconds):
+        return [
+            ResultWarning(
+                "drift",
+                "consecutive launches are correlated: the interval covers the mean of this study, "
+                "not that of another one",
+                "rank configurations of one study only, in random order, or add studies",
+            )
+        ]
     from paceline.stats.bootstrap import bootstrap_interval
 
     other = bootstrap_interval(seconds)

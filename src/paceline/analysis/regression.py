@@ -12,7 +12,7 @@ from paceline.stats.distributions import SIGNIFICANCE
 from paceline.stats.estimate import pooled_variation
 from paceline.stats.normality import check_log_normality
 from paceline.stats.pairs import LogDifference, holm, mann_whitney, welch
-from paceline.stats.power import detectable_between_campaigns
+from paceline.stats.power import detectable_change
 from paceline.store import Launch
 
 FEWEST_CAMPAIGNS = 3
@@ -85,7 +85,12 @@ def time_changes(
         )
     campaigns = _campaigns(history)
     parts = [_Part(before[key], after[key], campaigns.get(key, ())) for key in shared]
-    tests = [_test(part) for part in parts]
+    tests = [
+        compare_seconds(
+            _seconds(part.base), _seconds(part.new), [one.step.mean for one in part.earlier]
+        )
+        for part in parts
+    ]
     corrected = holm([p for _, p, _ in tests])
     return [
         _change(part, test, own, threshold)
@@ -104,11 +109,6 @@ class _Part:
     @property
     def has_history(self) -> bool:
         return len(self.earlier) >= FEWEST_CAMPAIGNS
-
-    @property
-    def variance(self) -> float:
-        """Sample variance of the logarithmic means of earlier studies."""
-        return statistics.variance(math.log(one.step.mean) for one in self.earlier)
 
 
 def _by_configuration(launches: Sequence[Launch]) -> dict[object, LaunchGroup]:
@@ -137,20 +137,25 @@ def _seconds(group: LaunchGroup) -> list[float]:
     return [mean_step_seconds(launch) for launch in group.launches]
 
 
-def _test(part: _Part) -> tuple[LogDifference, float, str]:
-    first, second = _seconds(part.base), _seconds(part.new)
-    found = welch(second, first)
+def compare_seconds(
+    base: Sequence[float], new: Sequence[float], earlier: Sequence[float] = ()
+) -> tuple[LogDifference, float, str]:
+    """Ratio of new over base with the p-value and the name of the test.
+
+    ``base`` and ``new`` have one value per launch, ``earlier`` the mean of each earlier campaign.
+    """
+    found = welch(new, base)
     if math.isnan(found.error):
         return found, math.nan, "none"
-    if part.has_history:
+    if len(earlier) >= FEWEST_CAMPAIGNS:
         # Base and new are one campaign each, so their difference has twice this variance. The
         # smaller number of degrees of freedom dominates if campaigns vary more than launches.
-        error = math.hypot(found.error, (2 * part.variance) ** 0.5)
-        degrees = min(found.degrees, len(part.earlier) - 1)
-        found = LogDifference(found.difference, error, degrees)
+        variance = statistics.variance(map(math.log, earlier))
+        error = math.hypot(found.error, (2 * variance) ** 0.5)
+        found = LogDifference(found.difference, error, min(found.degrees, len(earlier) - 1))
         return found, found.p_value, WITH_CAMPAIGNS
-    if "doubtful" in (check_log_normality(first), check_log_normality(second)):
-        return found, mann_whitney(first, second), "Mann-Whitney"
+    if "doubtful" in (check_log_normality(base), check_log_normality(new)):
+        return found, mann_whitney(base, new), "Mann-Whitney"
     return found, found.p_value, "Welch"
 
 
@@ -161,7 +166,8 @@ def _detectable(part: _Part) -> float:
         return math.nan
     spread = pooled_variation([_seconds(part.base), _seconds(part.new)])
     noise = spread**2 * statistics.fmean(1.0 / len(one.launches) for one in part.earlier)
-    return detectable_between_campaigns(sizes, spread, len(part.earlier), part.variance, noise)
+    variance = statistics.variance(math.log(one.step.mean) for one in part.earlier)
+    return detectable_change(sizes, spread, len(part.earlier), variance, noise)
 
 
 def _change(

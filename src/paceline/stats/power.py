@@ -13,20 +13,8 @@ POWER = 0.8
 ROUNDS = 4000
 """Simulated comparisons; the standard error of a power of 80 % is then 0.6 %."""
 
-
-def detectable_change(first: int, second: int, deviation: float) -> float:
-    """Relative change that these numbers of launches of one campaign detect with 80 % power.
-
-    ``deviation`` is the coefficient of variation of launches. The t test has a noncentral t
-    distribution under the change.
-    """
-    degrees = first + second - 2
-    if degrees < 1:
-        return math.nan
-    from scipy.special import nctdtrinc
-
-    shift = float(nctdtrinc(degrees, 1.0 - POWER, student_t(degrees)))
-    return math.expm1(shift * deviation * math.sqrt(1.0 / first + 1.0 / second))
+SMALLEST = 1e-9
+"""Least coefficient of variation, for groups of equal launches."""
 
 
 def campaign_false_positives(first: int, second: int, ratio: float = 1.0) -> float:
@@ -42,35 +30,41 @@ def campaign_false_positives(first: int, second: int, ratio: float = 1.0) -> flo
     return 2.0 * lower_tail(-student_t(degrees) / wider, degrees)
 
 
-def detectable_between_campaigns(
-    launches: tuple[int, int], deviation: float, campaigns: int, variance: float, noise: float
+def detectable_change(
+    launches: tuple[int, int],
+    deviation: float,
+    campaigns: int = 0,
+    variance: float = 0.0,
+    noise: float = 0.0,
 ) -> float:
-    """Relative change between two campaigns that is detected with 80 % power, by simulation.
+    """Relative change between two groups of launches that is detected with 80 % power, simulated.
 
-    ``launches`` and their coefficient of variation ``deviation`` are those of the two campaigns;
-    ``variance`` is the sample variance of the logarithmic means of earlier ``campaigns``, of which
-    ``noise`` comes from their launches. The simulated test is that of `analysis.regression`.
+    ``deviation`` is the pooled coefficient of variation of the ``launches``. The groups are of one
+    campaign, or of two with the history of ``campaigns`` earlier ones: ``variance`` is the sample
+    variance of their logarithmic means, of which ``noise`` comes from their launches. The simulated
+    test is that of `analysis.regression`. NaN if a group has one launch.
     """
+    if min(launches) < 2:
+        return math.nan
+    deviation = max(deviation, SMALLEST)
     import numpy as np
     from scipy.optimize import brentq
     from scipy.special import stdtrit
 
-    free = campaigns - 1
-    # The sample variance is more often too small than too large: corrected for its median
-    # (Wilson-Hilferty).
-    means = variance / (1.0 - 2.0 / (9.0 * free)) ** 3
+    free = campaigns - 1 if campaigns else math.inf
+    typical = deviation**2 / _median_of_variance(sum(launches) - 2)
+    means = variance / _median_of_variance(free)
     random = np.random.default_rng(1)
-    between = means * random.chisquare(free, ROUNDS) / free
+    between = means * random.chisquare(free, ROUNDS) / free if campaigns else np.zeros(ROUNDS)
     squares = [
-        deviation**2 * random.chisquare(count - 1, ROUNDS) / (count - 1) / count
-        for count in launches
+        typical * random.chisquare(count - 1, ROUNDS) / (count - 1) / count for count in launches
     ]
     own = squares[0] + squares[1]
     degrees = own**2 / sum(
         part**2 / (count - 1) for part, count in zip(squares, launches, strict=True)
     )
     limits = -stdtrit(np.minimum(degrees, free), SIGNIFICANCE / 2) * np.sqrt(own + 2.0 * between)
-    spread = 2.0 * max(0.0, means - noise) + deviation**2 * sum(1.0 / one for one in launches)
+    spread = 2.0 * max(0.0, means - noise) + typical * sum(1.0 / one for one in launches)
     differences = random.normal(0.0, math.sqrt(spread), ROUNDS)
 
     def lacking(shift: float) -> float:
@@ -78,3 +72,8 @@ def detectable_between_campaigns(
 
     widest = float(limits.max() + np.abs(differences).max())
     return math.expm1(brentq(lacking, 0.0, widest, xtol=1e-6)) if widest > 0.0 else 0.0
+
+
+def _median_of_variance(degrees: float) -> float:
+    """Median of a sample variance over the true one (Wilson and Hilferty): it is mostly smaller."""
+    return (1.0 - 2.0 / (9.0 * degrees)) ** 3

@@ -85,7 +85,7 @@ def noise_of(study: str, launches: Sequence[Launch]) -> NoiseTest:
     seconds = [mean_step_seconds(one) for one in finished]
     # The halves are interleaved: their difference contains no variance between campaigns.
     spread = pooled_variation((seconds[::2], seconds[1::2]))
-    detectable = detectable_change(len(seconds[::2]), len(seconds[1::2]), spread)
+    detectable = detectable_change((len(seconds[::2]), len(seconds[1::2])), spread)
     halves = replace(halves, detectable=detectable)
     windows = max(0, len(seconds) - 2 * WINDOW + 1)
     return NoiseTest(study, halves, false_positive_rate(seconds, WINDOW), WINDOW, windows)
