@@ -10,6 +10,9 @@ import time
 import pytest
 
 from launch.slurm_box import box, running_box
+from paceline.errors import PacelineError
+from paceline.frameworks.command import check_runnable
+from paceline.frameworks.framework_registry import framework
 from paceline.launch import LaunchRequest, LaunchSettings, launcher
 from paceline.store import Status, Store
 from paceline.study import Study
@@ -30,10 +33,14 @@ def test_ranks_of_slurm_keep_the_contract(check, slurm_box, tmp_path):
     assert result.passed, result.message
 
 
-def test_a_study_runs_on_two_nodes(slurm_box):
-    study = Study(
-        "resnet20", batch=2, processes="2x1", launches=2, steps=2, launcher="slurm", name="boxed"
-    )
+@pytest.mark.parametrize("name", ["torch-ddp", "jax", "tensorflow"])
+def test_a_study_runs_on_two_nodes(name, slurm_box):
+    """Also if the name of the host resolves to a loopback address, as here."""
+    try:
+        check_runnable(framework(name))
+    except PacelineError as error:
+        pytest.skip(error.message)
+    study = Study("resnet20", name, batch=2, processes="2x1", launches=2, steps=2, launcher="slurm")
     launches = study.run().launches
     assert [launch.status for launch in launches] == [Status.FINISHED] * 2
     for launch in launches:

@@ -8,7 +8,7 @@ ranks: each rank has its own batch statistics, and only gradients are averaged.
 
 import os
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -29,6 +29,7 @@ from numpy_data import (
     initial_weights,
     loss_and_correct,
 )
+from rank_exchange import own_address
 from stepping import Training, require_plain_sgd, run_worker
 
 RANKS = "ranks"
@@ -51,6 +52,7 @@ def join_ranks(job: Mapping[str, Any], rank: int, world: int) -> Mesh:
     if world > 1:
         if job["device"] == "cpu":
             jax.config.update("jax_cpu_collectives_implementation", "gloo")
+            connect_at(own_address())
         address = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
         own = [int(os.environ["LOCAL_RANK"])] if job["device"] == "cuda" else None
         jax.distributed.initialize(
@@ -58,6 +60,19 @@ def join_ranks(job: Mapping[str, Any], rank: int, world: int) -> Mesh:
         )
     by_rank = sorted(jax.devices(), key=lambda device: device.process_index)
     return Mesh(np.array(by_rank), (RANKS,))
+
+
+def connect_at(address: str) -> None:
+    """Make Gloo listen at ``address``.
+
+    JAX has no setting for it, and Gloo takes the address of the host name, which many systems
+    resolve to a loopback address: ranks of two hosts would not find each other.
+    """
+    from jaxlib import _jax
+
+    if hasattr(_jax, "make_gloo_tcp_collectives"):
+        made = partial(_jax.make_gloo_tcp_collectives, hostname=address)
+        _jax.make_gloo_tcp_collectives = made
 
 
 def numpy_network(job: Mapping[str, Any]) -> tuple[dict, dict, Callable[..., Any]]:

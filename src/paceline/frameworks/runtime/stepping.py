@@ -9,6 +9,7 @@ import platform
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -84,13 +85,32 @@ def run_worker(
     **further_versions: str,
 ) -> None:
     """Read the job, train, write the events, and exit without the framework's teardown."""
-    job_path, events_path = sys.argv[1], sys.argv[2]
     die_with_parent()
+    try:
+        training = _train_job(build, {**versions(), **further_versions}, instruments)
+        training.barrier()
+        training.close()
+    except Exception:
+        # Some frameworks wait for the other ranks when the interpreter ends.
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)
+    sys.stdout.flush()
+    os._exit(0)  # communication threads sometimes abort the interpreter's teardown
+
+
+def _train_job(
+    build: Callable[[dict, int, int], Training],
+    versions: Mapping[str, Any],
+    instruments: tuple[str, ...],
+) -> Training:
+    """Train the job of the command line and write its events."""
+    job_path, events_path = sys.argv[1], sys.argv[2]
     with open(job_path, encoding="utf-8") as file:
         job = json.load(file)
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     with Events(events_path) as events:
-        found = {**versions(), **further_versions, "python": platform.python_version()}
+        found = {**versions, "python": platform.python_version()}
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
         events.write("hello", rank=rank, world=world, pid=os.getpid(), versions=found, cores=cores)
         check_job(job, instruments)
@@ -98,10 +118,7 @@ def run_worker(
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # some frameworks install a handler
         train(training, job, rank, events)
         events.write("end", rank=rank)
-    training.barrier()
-    training.close()
-    sys.stdout.flush()
-    os._exit(0)  # communication threads sometimes abort the interpreter's teardown
+    return training
 
 
 def check_job(job: Mapping[str, Any], instruments: tuple[str, ...]) -> None:
