@@ -45,3 +45,15 @@ def test_numbers_are_aligned_right_and_text_left_by_default():
 def test_a_row_of_the_wrong_length_is_rejected():
     with pytest.raises(InputError, match="row 2 of table 'T' has 1 cells for 2 columns"):
         Table((Column("a"), Column("b")), ((1, 2), (1,)), title="T")
+
+
+def test_rows_of_different_magnitude_keep_their_digits():
+    numbers = [Ranged(157_731.0, 108_100, 223_500), Ranged(18.5, 14.1, 24.4)]
+    table = Table.of(numbers, (Column("samples/s"), lambda number: number))
+    texts = [text.replace("\u2007", "").replace("  ", " ") for text in table.texts_of(0)]
+    assert texts == ["158,000 [108,000, 224,000]", "18.5 [14.1, 24.4]"]
+
+
+def test_a_wide_interval_does_not_round_its_value_away():
+    table = Table.of([Ranged(197.3, 5.2, 8012.0)], (Column("samples/s"), lambda number: number))
+    assert table.texts_of(0) == ["200 [10, 8,010]"]

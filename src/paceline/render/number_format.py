@@ -110,13 +110,17 @@ def ranged_text(number: Ranged, unit: str = "") -> str:
 
 
 def interval_decimals(numbers: Iterable[Ranged]) -> int:
-    """Significant decimals: two digits of the intervals, else three of the values."""
+    """Significant decimals: two digits of the intervals, else three of the values.
+
+    Values keep two to five digits: an interval far wider than its value does not round it to zero.
+    """
     numbers = list(numbers)
     values = [number.value for number in numbers]
     widths = [e.bounds[1] - e.bounds[0] for e in numbers if e.bounds is not None]
     if any(width > 0 for width in widths):
+        fewest, most = (common_decimals(values, significant=n, least=-9) for n in (2, 5))
         by_interval = common_decimals([width / 2 for width in widths], significant=2, least=-9)
-        return min(by_interval, common_decimals(values, significant=5, least=-9))
+        return min(max(by_interval, fewest), most)
     return common_decimals(values)
 
 

@@ -120,10 +120,10 @@ def sort_key(cell: Cell) -> float | str | None:
 
 def _column_texts(column: Column, cells: list[Cell]) -> list[str]:
     numbers = [_number(cell, column.scale) for cell in cells]
-    decimals = column.decimals if column.decimals is not None else _decimals(column, cells)
+    decimals = _decimals(column, cells, numbers)
     values = [
-        MISSING if number is None else format_number(number.value, decimals, signed=column.signed)
-        for number in numbers
+        MISSING if number is None else format_number(number.value, digits, signed=column.signed)
+        for number, digits in zip(numbers, decimals, strict=True)
     ]
     intervals = _interval_texts(numbers, decimals)
     if any(intervals):
@@ -142,20 +142,30 @@ def _number(cell: Cell, scale: float) -> Ranged | None:
     return (cell if isinstance(cell, Ranged) else Ranged(float(cell))).scaled(scale)
 
 
-def _decimals(column: Column, cells: list[Cell]) -> int:
-    numbers = [cell for cell in cells if cell is not None and not isinstance(cell, str)]
-    if column.scale == 1.0 and all(isinstance(number, int) for number in numbers):
-        return 0
-    return interval_decimals(n for cell in numbers if (n := _number(cell, column.scale)))
+def _decimals(column: Column, cells: list[Cell], numbers: list[Ranged | None]) -> list[int]:
+    """Decimals of each cell: those of the column, unless its own differ by two or more.
+
+    Rows of one column may differ by orders of magnitude: images/s of a CNN above samples/s of a
+    language model.
+    """
+    known = [number for number in numbers if number is not None]
+    whole = all(isinstance(cell, int) for cell in cells if cell is not None)
+    common = column.decimals
+    if common is None:
+        common = 0 if column.scale == 1.0 and whole else interval_decimals(known)
+    if column.decimals is not None or not any(number.bounds for number in known):
+        return [common] * len(cells)
+    own = [common if number is None else interval_decimals([number]) for number in numbers]
+    return [digits if abs(digits - common) > 1 else common for digits in own]
 
 
-def _interval_texts(numbers: list[Ranged | None], decimals: int) -> list[str]:
+def _interval_texts(numbers: list[Ranged | None], decimals: list[int]) -> list[str]:
     """The intervals of a column, all of one form and one width."""
     known = [number for number in numbers if number is not None]
     symmetric = all(number.half_width is not None for number in known if number.bounds)
     texts = [
-        "" if number is None else interval_text(number, decimals, symmetric=symmetric)
-        for number in numbers
+        "" if number is None else interval_text(number, digits, symmetric=symmetric)
+        for number, digits in zip(numbers, decimals, strict=True)
     ]
     width = max(map(len, texts), default=0)
     return [pad(text, width, right=symmetric, fill=FIGURE_SPACE) for text in texts]

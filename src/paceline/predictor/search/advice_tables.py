@@ -66,14 +66,14 @@ def _run_notes(found: "Advised") -> list[str]:
 def comparison_table(found: "Advised") -> Table:
     """The best plan of each search, one row each, with the options that differ."""
     searches = found.searches
-    factors = [(name, of) for name, of in _FACTORS if len({of(one.search) for one in searches}) > 1]
+    factors = [(name, of) for name, of in _FACTORS if len({of(one) for one in searches}) > 1]
     predictions = [one.prediction for one in searches]
     first = {one.search.workload.graph.name: one.prediction for one in reversed(searches)}
     tokens = all(own.tokens_per_second is not None for own in predictions)
     runs = [one.run for one in searches]
     table = Table.of(
         searches,
-        *((Column(name, decimals=0), lambda one, of=of: of(one.search)) for name, of in factors),
+        *((Column(name, decimals=0), of) for name, of in factors),
         (Column("plan"), lambda one: plan_text(one.prediction)),
         (
             Column("tokens/s" if tokens else "samples/s"),
@@ -177,16 +177,16 @@ def _where(one: "Searched") -> str:
     return f"{plural(cluster.nodes, 'node')} of {cluster.name}{link}"
 
 
-_FACTORS: tuple[tuple[str, Callable[[PlanSearch], Any]], ...] = (
-    ("model", lambda search: search.workload.graph.name),
-    ("global batch", lambda search: search.global_batch),
-    ("seq", lambda search: search.workload.sequence),
-    ("precision", lambda search: search.workload.precision),
-    ("cluster", lambda search: search.cluster.name),
-    ("link", lambda search: _link(search)),
-    ("nodes", lambda search: search.cluster.nodes),
-    ("GPUs per node", lambda search: search.cluster.devices_per_node),
-    ("framework", lambda search: search.like.framework or ""),
+_FACTORS: "tuple[tuple[str, Callable[[Searched], Any]], ...]" = (
+    ("model", lambda one: one.search.workload.graph.name),
+    ("global batch", lambda one: one.search.global_batch),
+    ("seq", lambda one: one.search.workload.sequence),
+    ("precision", lambda one: one.search.workload.precision),
+    ("cluster", lambda one: one.search.cluster.name),
+    ("link", lambda one: _link(one.search)),
+    ("nodes", lambda one: one.search.cluster.nodes),
+    ("GPUs per node", lambda one: one.search.cluster.devices_per_node),
+    ("framework", lambda one: one.prediction.framework),
 )
 """Options that searches may vary."""
 
