@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from paceline.errors import InputError
 from paceline.importers.logs import read_log
 
 
@@ -21,9 +22,8 @@ def imagenet(step, now, mean, data, epoch=0, total=500):
 
 
 def d2(iteration, mean, place="[03/01 10:00:00] d2.utils.events INFO: "):
-    return (
-        f"{place} eta: 0:09:23  iter: {iteration}  total_loss: 4.9  time: {mean}  data_time: 0.02"
-    )
+    figures = f"total_loss: 4.9  time: {mean:.4f}  data_time: 0.02"
+    return f"{place} eta: 0:09:23  iter: {iteration}  {figures}"
 
 
 def dll(second, text):
@@ -44,7 +44,7 @@ LOGS = {
         {"program": "pytorch-imagenet", "step": (20 * 1.0 - 9.0) / 19, "input": 2.0 / 19},
     ),
     "imagenet_late": (
-        [imagenet(300, 0.9, 2.0, 0.5), imagenet(320, 0.9, 2.05, 0.5)],
+        [imagenet(300, 2.9, 2.0, 0.5), imagenet(320, 2.9, 2.05, 0.5)],
         {"step": (321 * 2.05 - 301 * 2.0) / 20},
     ),
     "imagenet_every_step_with_means_that_run_on": (
@@ -53,7 +53,8 @@ LOGS = {
     ),
     "imagenet_apex": (
         [
-            f"Epoch: [0][{n}/100]\tTime 0.5 ({m:.3f})\tSpeed 128.0 ({64 / m:.3f})\tLoss 6.9 (6.9)\t"
+            f"Epoch: [0][{n}/100]\tTime {m if n == 1 else 0.5:.3f} ({m:.3f})\t"
+            f"Speed 128.0 ({64 / m:.3f})\tLoss 6.9 (6.9)\t"
             "Prec@1 0.1 (0.1)"
             for n, m in ((1, 3.2), (11, 0.8), (21, 0.64))
         ],
@@ -80,16 +81,16 @@ LOGS = {
     ),
     "semseg": (
         [
-            f"[2023-05-01 10:00:0{n},000 INFO misc.py line 120 1] Train: [1/100][{n}/510] "
+            f"[2023-05-01 10:00:0{c} INFO misc.py line 120 1] Train: [1/100][{n}/510] "
             f"Data 0.002 (0.010) Batch {s:.3f} (1.000) Remain 44:55:39 loss: 1.07 Lr: 0.01"
-            for n, s in ((1, 5.0), (2, 0.5), (3, 0.7))
+            for n, s, c in ((1, 5.0, "1,000"), (2, 0.5, "1,500"), (3, 0.7, "2,200"))
         ],
         {"program": "semseg", "step": 0.6},
     ),
     "paddle_seg": (
         [
             f"2021-03-30 06:55:57 [INFO]\t[TRAIN] epoch: 1, iter: {n}/500, loss: 2.1, lr: 0.01, "
-            f"batch_cost: {s}, reader_cost: 0.01, ips: {8 / s:.4f} samples/sec | ETA 00:04:16"
+            f"batch_cost: {s:.4f}, reader_cost: 0.01, ips: {8 / s:.4f} samples/sec | ETA 00:04:16"
             for n, s in TIMES
         ],
         {"program": "paddle", "step": 0.5, "input": 0.01},
@@ -97,7 +98,7 @@ LOGS = {
     "paddle_seg_old": (
         [
             f"2021-01-19 07:02:41 [INFO]\t[TRAIN] epoch=1, iter={n}/100, loss=2.8, lr=0.01, "
-            f"batch_cost={s}, reader_cost=0.01 | ETA 00:01:24"
+            f"batch_cost={s:.4f}, reader_cost=0.01 | ETA 00:01:24"
             for n, s in TIMES
         ],
         {"program": "paddle", "step": 0.5},
@@ -105,7 +106,7 @@ LOGS = {
     "paddle_detection": (
         [
             f"[02/04 22:46:24] ppdet.engine INFO: Epoch: [0] [{n}/7312] learning_rate: 0.01 "
-            f"loss: 4.5 eta: 1:00:00 batch_cost: {s} data_cost: 0.0100 ips: {8 / s} images/s"
+            f"loss: 4.5 eta: 1:00:00 batch_cost: {s:.4f} data_cost: 0.0100 ips: {8 / s} images/s"
             for n, s in TIMES
         ],
         {"program": "paddle", "step": 0.5, "input": 0.01},
@@ -114,7 +115,7 @@ LOGS = {
         [
             *(
                 f"[2022/01/01 10:00:00] ppcls INFO: [Train][Epoch 1/120][Iter: {n}/5005]lr: 0.1, "
-                f"CELoss: 7.0, loss: 7.0, batch_cost: {s}s, reader_cost: 0.01, ips: {64 / s} "
+                f"CELoss: 7.0, loss: 7.0, batch_cost: {s:.4f}s, reader_cost: 0.01, ips: {64 / s} "
                 "samples/s, eta: 1:00:00"
                 for n, s in TIMES
             ),
@@ -126,7 +127,7 @@ LOGS = {
     "paddle_classification_old": (
         [
             f"2020-12-30 06:13:33 INFO: epoch:0   train step:{n}   top1: 0.0 loss: 11.5 lr: 0.1, "
-            f"batch_cost: {s} s, reader_cost: 0.01 s, ips: {64 / s} images/sec."
+            f"batch_cost: {s:.4f} s, reader_cost: 0.01 s, ips: {64 / s} images/sec."
             for n, s in TIMES
         ],
         {"program": "paddle", "step": 0.5},
@@ -137,7 +138,7 @@ LOGS = {
             f"num_updates={n}, lr=0.001, gnorm=0.2, clip=0.1, oom=0.000, wall={w}, train_wall={w}"
             for n, w in ((100, 400), (200, 450), (300, 500))
         ],
-        {"program": "fairseq", "step": 0.5, "rate": 128.0},
+        {"program": "fairseq-2019", "step": 0.5, "rate": 128.0},
     ),
     "fairseq_2018": (
         [
@@ -156,7 +157,7 @@ LOGS = {
     ),
     "tf_slim": (
         [
-            f"INFO:tensorflow:global step {n}: loss = 7.1 ({s} sec/step)"
+            f"INFO:tensorflow:global step {n}: loss = 7.1 ({s:.3f} sec/step)"
             for n, s in ((1, 30.0), (2, 0.4), (3, 0.6))
         ],
         {"program": "tensorflow", "step": 0.5},
@@ -174,7 +175,8 @@ LOGS = {
     ),
     "nanotron": (
         [
-            f"10/01/2025 10:00:0{n} [INFO|DP=0|PP=0|TP=0]: iteration: {n} / 100 | consumed_tokens: "
+            f"10/01/2025 10:00:{5 * n // 2:02d} [INFO|DP=0|PP=0|TP=0]: iteration: {n} / 100 | "
+            "consumed_tokens: "
             "8M | elapsed_time_per_iteration_ms: 2.5K | tokens_per_sec: 104.9K | "
             "tokens_per_sec_per_gpu: 13.1K | global_batch_size: 64 | lm_loss: 2.3 | lr: 1e-05"
             for n in (1, 2, 3)
@@ -357,8 +359,12 @@ CONTRADICTIONS = {
 
 
 @pytest.mark.parametrize("name", CONTRADICTIONS)
-def test_contradicting_figures_are_reported(tmp_path, name):
-    assert read(tmp_path, CONTRADICTIONS[name]).contradictions
+def test_contradicting_figures_are_not_stored(tmp_path, name):
+    try:
+        log = read(tmp_path, CONTRADICTIONS[name])
+    except InputError:
+        return
+    assert log.contradictions or (not log.steps and log.throughput is None)
 
 
 def test_time_outside_the_printed_steps_is_reported(tmp_path):
@@ -368,5 +374,4 @@ def test_time_outside_the_printed_steps_is_reported(tmp_path):
         for n in (1, 2, 3)
     ]
     log = read(tmp_path, lines)
-    assert log.contradictions == ()
-    assert any("1.50 times the printed step times" in warning for warning in log.warnings)
+    assert "3 s per step apart: it may not cover the whole step" in log.contradictions[0]

@@ -20,9 +20,10 @@ def trainer_bar(done, total, clock, rate):
 
 
 def swin(step, mean):
+    last = 0.5 if step else mean
     return (
         f"[2022-01-01 10:00:00 swin_tiny](main.py 226): INFO Train: [0/300][{step}/1251]\t"
-        f"eta 0:10:00 lr 0.000001\t wd 0.0500\ttime 0.5000 ({mean:.4f})\tloss 6.9000 (6.9500)\t"
+        f"eta 0:10:00 lr 0.000001\t wd 0.0500\ttime {last:.4f} ({mean:.4f})\tloss 6.9000 (6.9500)\t"
         "grad_norm 1.2000 (1.3000)\tloss_scale 1.0000 (1.0000)\tmem 9300MB"
     )
 
@@ -57,7 +58,7 @@ LOGS = {
         + [
             f"completed step: {n}, seconds: {s:.3f}, TFLOP/s/device: 90.1, Tokens/s/device: "
             f"{8192 / s:.3f}, total_weights: 65536, loss: 9.100"
-            for n, s in ((0, 40.0), (1, 2.0), (2, 4.0))
+            for n, s in ((0, 40.0), (1, 2.5), (2, 3.5))
         ],
         {"program": "maxtext", "step": 3.0, "ranks": 8, "batch": 32},
     ),
@@ -65,7 +66,7 @@ LOGS = {
         [
             f"Epoch 1 | iter {n} step {n} | loss train: 2.500, val: n/a | iter time: {t:.2f} ms "
             "(step) remaining time: 1:02:03"
-            for n, t in ((1, 900), (2, 200), (3, 400))
+            for n, t in ((1, 900), (2, 250), (3, 350))
         ],
         {"program": "litgpt", "step": 0.3},
     ),
@@ -92,7 +93,7 @@ LOGS = {
     "paddle_trainer": (
         [
             "  Total train batch size (w. parallel, distributed & accumulation) = 16",
-            *(paddle(step, seconds, 16) for step, seconds in ((10, 9.0), (20, 4.0), (30, 2.0))),
+            *(paddle(step, seconds, 16) for step, seconds in ((10, 9.0), (20, 3.5), (30, 2.5))),
         ],
         {"program": "paddle-trainer", "step": 0.3, "batch": 16},
     ),
@@ -102,11 +103,15 @@ LOGS = {
     ),
     "open_lm_counts_tokens": (
         [
-            f"2024-01-05,12:00:00 | INFO | Train Epoch: 0 [{seen:>9}/1000000 (0%)] Loss: 9.1 "
-            f"Data (t): 0.002 Batch (t): {s:.3f}, {65536 / s:.6g}/s, {8192 / s:.6g}/s/gpu LR: 0.1"
-            for seen, s in ((32, 50.0), (352, 2.0), (672, 1.0))
+            "model: open_lm_1b",
+            *(
+                f"2024-01-05,12:00:00 | INFO | Train Epoch: 0 [{seen:>9}/1000000 (0%)] Loss: 9.1 "
+                f"Data (t): 0.002 Batch (t): {s:.3f}, {65536 / s:.6g}/s, {8192 / s:.6g}/s/gpu "
+                "LR: 0.1"
+                for seen, s in ((32, 50.0), (352, 1.75), (672, 1.25))
+            ),
         ],
-        {"program": "open-clip", "step": 1.5},
+        {"program": "openlm", "step": 1.5, "batch": 32, "ranks": 8},
     ),
     "metric_logger": (
         [

@@ -23,9 +23,10 @@ TOKENS = " throughput (token/sec/GPU): {:.1f} |"
 
 
 def timm(epoch, step, mean, rate):
+    last, now = (0.310, 825.81) if step else (mean, rate)
     return (
-        f"Train: {epoch} [{step:>4d}/1251 (  4%)]  Loss: 6.950 (6.96)  Time: 0.310s,  825.81/s"
-        f"  ({mean:.3f}s, {rate:>7.2f}/s)  LR: 1.000e-06  Data: 0.010 (0.020)"
+        f"Train: {epoch} [{step:>4d}/1251 (  4%)]  Loss: 6.950 (6.96)  Time: {last:.3f}s, "
+        f"{now:>7.2f}/s  ({mean:.3f}s, {rate:>7.2f}/s)  LR: 1.000e-06  Data: 0.010 (0.020)"
     )
 
 
@@ -52,7 +53,7 @@ LOGS = {
         [
             f"Training epoch 0, iteration {i}/249 | lr: 1e-06 | global_batch_size: 8 | "
             f"global_step: {i} | reduced_train_loss: 1.3 | train_step_timing in s: {s}"
-            for i, s in ((0, 7.0), (1, 2.5), (2, 1.5))
+            for i, s in ((0, 7.0), (1, 2.25), (2, 1.75))
         ],
         {"program": "nemo", "rate": 4.0, "step": 2.0},
     ),
@@ -95,8 +96,9 @@ LOGS = {
     ),
     "imagenet": (
         [
-            f"Epoch: [0][{n:5d}/5005]\tTime  0.350 ({m:6.3f})\tData  0.001 ( 0.220)\t"
-            "Loss 6.9e+00 (7.0e+00)\tAcc@1   0.00 (  0.10)\tAcc@5   0.00 (  0.50)"
+            f"Epoch: [0][{n:5d}/5005]\tTime {m if n == 1 else 0.35:6.3f} ({m:6.3f})\t"
+            "Data  0.001 ( 0.220)\tLoss 6.9e+00 (7.0e+00)\t"
+            "Acc@1   0.00 (  0.10)\tAcc@5   0.00 (  0.50)"
             for n, m in ((1, 3.0), (11, 0.75), (21, 0.5))
         ],
         {"program": "pytorch-imagenet", "step": (21 * 0.5 - 3.0) / 20},
@@ -104,7 +106,7 @@ LOGS = {
     "mmengine": (
         [
             f"2023/01/01 10:00:00 - mmengine - INFO - Epoch(train)  [1][{n:4d}/1251]  lr: 1.0e-03"
-            f"  eta: 1:00:00  time: {t}  data_time: 0.0100  memory: 5000  loss: 6.9000"
+            f"  eta: 1:00:00  time: {t:.4f}  data_time: 0.0100  memory: 5000  loss: 6.9000"
             for n, t in ((50, 0.6), (100, 0.3), (150, 0.5))
         ],
         {"program": "mmengine", "step": 0.4},
@@ -112,7 +114,7 @@ LOGS = {
     "mmcv": (
         [
             f"2021-01-01 10:00:00,000 - mmdet - INFO - Epoch [1][{n}/7330]\tlr: 1.0e-03, eta: 1:00,"
-            f" time: {t}, data_time: 0.050, memory: 3000, loss_cls: 1.0, loss: 2.5"
+            f" time: {t:.4f}, data_time: 0.050, memory: 3000, loss_cls: 1.0, loss: 2.5"
             for n, t in ((50, 0.6), (100, 0.3), (150, 0.5))
         ],
         {"program": "mmcv", "step": 0.4},
@@ -120,7 +122,7 @@ LOGS = {
     "detectron2": (
         [
             f"[01/29 06:14:06 d2.utils.events]:  eta: 0:09:23  iter: {n}  total_loss: 4.9  "
-            f"loss_cls: 0.9  time: {m}  data_time: 0.11  lr: 0.000005  max_mem: 4338M"
+            f"loss_cls: 0.9  time: {m:.4f}  data_time: 0.11  lr: 0.000005  max_mem: 4338M"
             for n, m in ((19, 0.8), (39, 0.6), (59, 0.5))
         ],
         {"program": "detectron2", "step": (60 * 0.5 - 20 * 0.8) / 40},

@@ -5,11 +5,17 @@ result names the fields that were used. A log whose fields allow several reading
 question.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from paceline.importers.logs.inference.job_settings import JobSettings
 from paceline.importers.logs.inference.line_fields import FieldKind
+from paceline.importers.logs.inference.quantities import (
+    add_input_wait,
+    add_losses,
+    add_rates,
+    set_batch,
+)
 from paceline.importers.logs.inference.step_time import (
     COARSE,
     STAMPS,
@@ -18,14 +24,17 @@ from paceline.importers.logs.inference.step_time import (
     step_estimates,
 )
 from paceline.importers.logs.inference.training_series import Series, training_series
+from paceline.importers.logs.inference.vocabulary import Vocabulary
 from paceline.importers.logs.parsing.agreement import agree
 from paceline.importers.logs.parsing.log_builder import LogBuilder
 from paceline.importers.logs.parsing.log_lines import LogLine
-from paceline.importers.logs.parsing.parsed_log import ParsedLog, RateScope, RateUnit
+from paceline.importers.logs.parsing.parsed_log import ParsedLog
 from paceline.importers.logs.parsing.progress_bars import Bars
 
 CLEAR = 3
 """Least number of records of a series that is read."""
+CLEAR_OF_PROGRAM = 2
+"""Least number of records of a series of a known program."""
 CLEAR_STAMPS = 6
 """Least number of records of a series that only time stamps measure."""
 PAUSES = 1.3
@@ -34,7 +43,7 @@ PAUSES = 1.3
 
 @dataclass(frozen=True)
 class InferringReader:
-    """Reads the log of an unknown program, or of one whose table states the quantity of ``labels``.
+    """Reads the log of an unknown program, or of one whose table states a ``vocabulary``.
 
     ``series`` selects the training series by a part of its line or counter where a log has several.
     """
@@ -42,7 +51,7 @@ class InferringReader:
     name: str = "inferred"
     title: str = "any log with a step counter or progress bars, by inference"
     marks: tuple[tuple[str, float], ...] = ()
-    labels: Mapping[str, FieldKind] = field(default_factory=dict)
+    vocabulary: Vocabulary = field(default_factory=Vocabulary)
     series: str = ""
 
     def sniff(self, head: str) -> float:
@@ -53,24 +62,77 @@ class InferringReader:
         """Infer step times; the log is empty, with a warning, if that is not possible."""
         log = LogBuilder(self.name)
         shown = LogBuilder(self.name if self.marks else "tqdm")
-        bars, settings = Bars(), JobSettings()
+        bars, settings = Bars(), JobSettings(self.vocabulary)
         lines = _observed(lines, bars, settings, (log, shown))
-        found, number = training_series(lines, self.labels)
+        found, number = training_series(lines, self.vocabulary)
         log.lines = shown.lines = number
         bars.add_to(shown)
-        candidates = [one for one in found if len(one.records) >= CLEAR]
+        settings.add_to(log)
+        least = CLEAR if not self.marks else CLEAR_OF_PROGRAM
+        candidates = [one for one in found if len(one.records) >= least]
         if self.series:
             named = self.series.lower()
             candidates = [one for one in candidates if one.is_named(named)]
-        for series in _main_series(candidates, log):
+        if self.marks:
+            _state_amounts(candidates, log)
+            for one in candidates:
+                one.counts_steps = not self.vocabulary.counts_samples
+        chosen = _main_series(candidates, log)
+        for series in chosen:
             _add_series(series, log)
+        if chosen:
+            self._add_quantities(chosen, log)
         if shown.steps and not log.contradictions:
             log = _joined(log, shown)
-        settings.add_to(log)
+            settings.add_to(log)
         read = log.build()
         if read.steps and not read.ranks:
             log.warn("the log does not state the number of processes: set -j if it is not 1")
         return replace(read, warnings=tuple(log.warnings))
+
+    def _add_quantities(self, ranks: list[Series], log: LogBuilder) -> None:
+        """Add what the lines of the first rank state beside the step time."""
+        series, workers = ranks[0], len(ranks) if self.vocabulary.own_rates else 1
+        if self.vocabulary.counts_samples:
+            _count_steps(log, series)
+        set_batch(series, log)
+        add_rates(series, log, workers, is_known=bool(self.marks))
+        add_input_wait(series, log)
+        add_losses(series, log)
+
+
+def _state_amounts(found: list[Series], log: LogBuilder) -> None:
+    """State samples and tokens per step, where the settings of a known program have them."""
+    batch = log.global_batch
+    tokens = batch * log.sequence_length if batch and log.sequence_length else None
+    stated = log.facts.get("tokens_per_step")
+    if tokens is None and isinstance(stated, float):
+        tokens = stated
+        if log.sequence_length and batch is None:
+            log.global_batch = stated / log.sequence_length
+    for series in found:
+        for kind, amount in (
+            (FieldKind.SAMPLE_RATE, batch),
+            (FieldKind.TOKEN_RATE, tokens),
+            (FieldKind.DEVICE_TOKEN_RATE, tokens / log.ranks if tokens and log.ranks else None),
+        ):
+            if amount:
+                series.amounts[kind] = amount
+
+
+def _count_steps(log: LogBuilder, series: Series) -> None:
+    """Convert counts of samples to counts of steps: the first line of an epoch is one step."""
+    batch = series.records[0].step
+    log.steps = [
+        replace(one, index=round(one.index / batch), count=max(1, round(one.count / batch)))
+        for one in log.steps
+    ]
+    log.global_batch = log.global_batch or float(batch)
+    if any(one.step % batch for one in series.records):
+        log.contradict(
+            f"samples are not multiples of the {batch:,} in the first line: the log starts in the "
+            "middle of an epoch"
+        )
 
 
 def _observed(
@@ -131,8 +193,8 @@ def _add_series(series: Series, log: LogBuilder) -> None:
     for index, (step, count, seconds) in enumerate(estimate.times):
         # Counters restart with each epoch: steps are numbered through.
         base, last = base + (last if step <= last else 0), step
-        # The first record includes compilation and allocation where it is far above the others.
-        slow = index == 0 and seconds > 2 * usual
+        # The first record includes compilation and allocation.
+        slow = index == 0 and len(estimate.times) > 1 and seconds > usual
         log.step(base + step, seconds, count, series.rank, warm_up=slow)
     log.drop_pauses()
     log.facts["inferred_from"] = estimate.source
@@ -143,11 +205,13 @@ def _add_series(series: Series, log: LogBuilder) -> None:
     ]
     if agreeing:
         log.facts["confirmed_by"] = ", ".join(agreeing[:3])
-    _add_rates(series, log)
 
 
 def _agreed(series: Series, log: LogBuilder) -> StepEstimate | None:
     """The estimate to use; None, with a warning, if estimates disagree or none is certain."""
+    if (other := series.other_counter) is not None:
+        log.warn(f"'{series.counter}' and '{other}' advance differently: unclear which are steps")
+        return None
     estimates = step_estimates(series)
     printed = [one for one in estimates if one.is_certain and one.source != STAMPS]
     stamps = next((one for one in estimates if one.source == STAMPS), None)
@@ -202,18 +266,6 @@ def _fine(estimate: StepEstimate, log: LogBuilder) -> StepEstimate | None:
         f"'{estimate.source}' has too few digits: rounding error {100 * estimate.rounding:.0f} %"
     )
     return None
-
-
-def _add_rates(series: Series, log: LogBuilder) -> None:
-    """Record printed rates of samples, for the comparison with steps and batch."""
-    for label in {label for record in series.records for label in record.fields}:
-        values = [one.fields[label] for one in series.records if label in one.fields]
-        if {one.kind for one in values} != {FieldKind.SAMPLE_RATE}:
-            continue
-        rates = sorted(one.value for one in values)
-        middle = rates[len(rates) // 2]
-        scope = RateScope.PER_DEVICE if any(one.per_device for one in values) else RateScope.GLOBAL
-        log.printed_rate(middle, label, RateUnit.SAMPLES, scope)
 
 
 READER = InferringReader()

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
+from paceline.importers.logs.inference.vocabulary import Vocabulary
 from paceline.importers.logs.parsing.log_builder import LogBuilder
 from paceline.importers.logs.parsing.printed_numbers import count
 
@@ -22,18 +23,32 @@ _PATTERNS = {
     rf"|\bgrad_accum(?:_steps)?{_IS}",
 }
 _COMPILED = {name: re.compile(pattern, re.I) for name, pattern in _PATTERNS.items()}
+_NUMBERS = ("ranks", "nodes", "global_batch", "batch_per_rank", "sequence_length")
 _NEEDLE = re.compile(r"batch|world|num|nodes|gpus|accum|training", re.I)
 
 
 @dataclass
 class JobSettings:
-    """Settings stated in a log; a setting with two different values is dropped."""
+    """Settings stated in a log; a setting with two different values is dropped.
 
+    The patterns of a program's ``vocabulary`` take precedence.
+    """
+
+    vocabulary: Vocabulary = field(default_factory=Vocabulary)
     found: dict[str, int] = field(default_factory=dict)
     unclear: set[str] = field(default_factory=set)
+    stated: dict[str, str] = field(default_factory=dict)
+    finished: bool = False
 
     def take(self, text: str) -> None:
         """Collect the settings of one line."""
+        for name, own in self.vocabulary.settings:
+            match = own.search(text)
+            if match is not None:
+                self.stated[name] = match[1][:100]
+                return
+        end = self.vocabulary.finished
+        self.finished = self.finished or (end is not None and end.search(text) is not None)
         if _NEEDLE.search(text) is None:
             return
         for name, pattern in _COMPILED.items():
@@ -44,6 +59,15 @@ class JobSettings:
 
     def add_to(self, log: LogBuilder) -> None:
         """Set ranks, nodes and batch, completed by batch = per rank x accumulation x ranks."""
+        log.finished = log.finished or self.finished
+        for name, text in self.stated.items():
+            value = count(text)
+            if name in ("model", "precision", "version"):
+                setattr(log, name, text)
+            elif value and name in _NUMBERS:
+                setattr(log, name, value)
+            elif name not in _NUMBERS:
+                log.facts[name] = text if value is None else float(value)
         known = {name: value for name, value in self.found.items() if name not in self.unclear}
         for name in sorted(self.unclear):
             log.warn(f"the log states several values of {name.replace('_', ' ')}: none is used")

@@ -1,7 +1,7 @@
 """Split one line of a log into labelled fields: counters, durations, rates, time stamps."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from paceline.importers.logs.parsing.line_clock import stamp
@@ -19,6 +19,16 @@ class FieldKind(StrEnum):
     STEP_RATE = "steps per second"
     SAMPLE_RATE = "samples per second"
     TOKEN_RATE = "tokens per second"
+    DEVICE_SAMPLE_RATE = "samples per second and device"
+    DEVICE_TOKEN_RATE = "tokens per second and device"
+    MEAN_STEP_SECONDS = "seconds per step since the start"
+    INPUT_SECONDS = "seconds of input per step"
+    SAMPLES = "samples per step"
+    DEVICE_SAMPLES = "samples per step and device"
+    TOKENS = "tokens per step"
+    SAMPLES_SEEN = "samples since the start"
+    ELAPSED = "seconds since the start"
+    INTERVAL = "seconds since the last line"
     OTHER = "other"
 
 
@@ -27,8 +37,7 @@ class LogField:
     """One number of a line in SI units; ``rounding`` is half a unit in its last printed digit.
 
     ``label`` is the text in front of the number in lower case. ``total`` is the denominator of
-    ``120/5000``. ``is_integer`` means printed without a decimal point. ``per_device`` marks a rate
-    that the log states per GPU.
+    ``120/5000``. ``is_integer`` means printed without a decimal point.
     """
 
     label: str
@@ -37,7 +46,6 @@ class LogField:
     rounding: float
     total: float | None = None
     is_integer: bool = False
-    per_device: bool = False
 
 
 _SECOND = r"(?:seconds?|secs?|s)"
@@ -61,6 +69,10 @@ _RATE_UNITS = (
     (_SAMPLE, FieldKind.SAMPLE_RATE),
     (_TOKEN, FieldKind.TOKEN_RATE),
 )
+_OF_A_DEVICE = {
+    FieldKind.SAMPLE_RATE: FieldKind.DEVICE_SAMPLE_RATE,
+    FieldKind.TOKEN_RATE: FieldKind.DEVICE_TOKEN_RATE,
+}
 _NAMED_RATES = {
     "tps": FieldKind.TOKEN_RATE,
     "wps": FieldKind.TOKEN_RATE,
@@ -78,11 +90,14 @@ _CLOCK = re.compile(
 )
 _STAMPS = re.compile(
     r"(?<!\d)(?:20)?\d\d[-/]\d\d[-/]\d\d[ T,_]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?(?:Z|[+-]\d\d:?\d\d)?"
+    r"|(?<!\d)\d\d/\d\d/20\d\d[ _]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?"
     r"|(?<![\d/-])\d\d[-/]\d\d[ _]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?"
     r"|^\W{0,2}\d\d:\d\d:\d\d(?:[.,]\d{1,6})?(?=\W? )"
     r"|^[IWE](?:20\d\d)?\d{4} \d\d:\d\d:\d\d\.\d{1,6}(?: +\d+)?"  # glog
 )
-_SHORT_STAMP = re.compile(r"(?:(\d\d)[-/]?(\d\d)[ _])?(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?")
+_SHORT_STAMP = re.compile(
+    r"(?:(\d\d)[-/]?(\d\d)(?:/20\d\d)?[ _])?(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?"
+)
 _ETA = re.compile(r"eta|remain|left\b|\btogo\b|expected|estimated|<\s*$", re.I)
 _WORDS = re.compile(r"[a-zµ][\w./]*(?:\s*\([a-z/ ]{1,20}\))?|\([a-z/ ]{1,20}\)", re.I)
 
@@ -112,14 +127,23 @@ def fields_of(text: str) -> list[LogField]:
         if any(start < match.start() < stop for start, stop in inside):
             continue
         between = text[end : match.start()]
-        field, stop = _number_field(_label(between) or _continued(before), match, text)
+        label = _label(between) or ("" if " | " in between else _continued(before))
+        field, stop = _number_field(label, match, text)
         if field is None:
             continue
+        if between.rstrip().endswith("(") and not _label(between):
+            field = _as_mean(field, found)
         if not _ETA.search(between[-20:]):
             found.append(field)
         before, position = field.label, max(stop, position)
         end = position
     return found
+
+
+def _as_mean(field: LogField, before: list[LogField]) -> LogField:
+    """A number in parentheses is the mean of the last one of its kind: ``3s, 8/s (2s, 9/s)``."""
+    of_kind = [one.label for one in before[-3:] if one.kind is field.kind]
+    return replace(field, label=_continued(of_kind[-1])) if of_kind else field
 
 
 def _continued(label: str) -> str:
@@ -156,6 +180,10 @@ def _number_field(label: str, match: re.Match[str], text: str) -> tuple[LogField
         )
     rest = text[match.end() : match.end() + 40]
     kind, scale, each, stop = _unit(rest)
+    if kind is FieldKind.OTHER and stop:  # the rate belongs to the duration in front of it
+        root, before = label.rstrip("+").removesuffix("/s"), text[: match.start()]
+        in_mean = before.count("(") > before.count(")")
+        label = f"{root}/s{'/gpu' if each else ''}{'+' if in_mean else ''}"
     if kind is FieldKind.PLAIN:
         if re.match(r"[A-Za-z_]|\.\w|%|\s?[KMGT]i?B\b", rest):
             return None, match.end()
@@ -164,10 +192,9 @@ def _number_field(label: str, match: re.Match[str], text: str) -> tuple[LogField
         LogField(
             label,
             value * scale,
-            kind,
+            _OF_A_DEVICE.get(kind, kind) if each else kind,
             rounding * scale,
             is_integer=bool(integer) and not match["suffix"],
-            per_device=each,
         ),
         match.end() + stop,
     )
@@ -193,6 +220,9 @@ def _unit(rest: str) -> tuple[FieldKind, float, bool, int]:
             each = bool(match["each"] or match["first"])
             scale = 1 / 60 if match["minute"] else 1 / 3600 if match["hour"] else 1.0
             return kind, scale, each, match.end()
+    bare = re.match(rf"/s(?P<each>{_EACH})?(?![\w/])", rest)  # "512/s": of something
+    if bare:
+        return FieldKind.OTHER, 1.0, bool(bare["each"]), bare.end()
     return FieldKind.PLAIN, 1.0, False, 0
 
 

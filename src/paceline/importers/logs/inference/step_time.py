@@ -7,16 +7,17 @@ or of all steps since the last line) counts only if another estimate confirms on
 import re
 import statistics
 from dataclasses import dataclass
+from itertools import pairwise
 
 from paceline.importers.logs.inference.line_fields import FieldKind, LogField
-from paceline.importers.logs.inference.training_series import Series
+from paceline.importers.logs.inference.training_series import Series, StepLineRecord
 from paceline.importers.logs.parsing.printed_numbers import LONGEST_SECONDS, SHORTEST_SECONDS
 
 AGREES_WITHIN = 0.05
 PAUSE = 5.0
 """An interval longer than this multiple of the median includes an evaluation or a checkpoint."""
 COARSE = 0.05
-"""Largest relative rounding error of a estimate that is used on its own."""
+"""Largest relative rounding error of an estimate that is used on its own."""
 STAMPS = "time stamps"
 SHARE = 0.3
 """Least share of the records of a series that must have a field."""
@@ -31,6 +32,14 @@ _PART_OF_STEP = re.compile(
     r"|save|ckpt|compile|init|start|total|gpu|h2d|wait|grad|eta|remain|update"
 )
 _DURATION = re.compile(r"time|elapsed|duration|took|cost|timer|\bsec(?:ond)?s?\b|^$|\bdt$")
+_TIMES = (FieldKind.SECONDS, FieldKind.STEP_SECONDS)
+_RATES = {
+    FieldKind.SAMPLE_RATE: FieldKind.SAMPLES,
+    FieldKind.DEVICE_SAMPLE_RATE: FieldKind.DEVICE_SAMPLES,
+    FieldKind.TOKEN_RATE: FieldKind.TOKENS,
+    FieldKind.DEVICE_TOKEN_RATE: None,
+}
+"""Kind of field with the amount per step of each kind of rate."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +85,9 @@ def step_estimates(series: Series) -> list[StepEstimate]:
     found = [_stamp_estimate(series)]
     for label in common:
         if f"{label}+" in common and _is_mean(series, f"{label}+"):
-            found.append(_mean_estimate(series, label))
+            found.append(_mean_estimate(series, f"{label}+", label))
+            if all(after.step - before.step == 1 for before, after in series.intervals()):
+                found.extend(_field_estimates(series, label))  # each step has a line of its own
         elif not _is_mean(series, label):
             found.extend(_field_estimates(series, label))
     estimates = [one for one in found if one is not None and one.rounding <= 0.5]
@@ -90,35 +101,54 @@ def _is_mean(series: Series, label: str) -> bool:
     return before is not None and before.kind is first[label].kind
 
 
-def _mean_estimate(series: Series, label: str) -> StepEstimate | None:
+def _mean_estimate(series: Series, mean: str, last: str) -> StepEstimate | None:
     """``Time 0.35 (0.36)``: time of the last step and its mean since the begin of the epoch.
 
-    The idiom of PyTorch's ImageNet example; the mean is exact, its last step only a sample.
+    The idiom of PyTorch's ImageNet example; the mean is exact, its last step only a sample. The
+    time between the first and the last line is the difference of two means times their steps.
     """
-    mean = f"{label}+"
     records = [one for one in series.records if mean in one.fields]
     first = records[0].fields[mean]
-    if first.kind is not FieldKind.SECONDS and not _is_duration(label, [first]):
-        return None
-    if _PART_OF_STEP.search(label):
+    if _PART_OF_STEP.search(last) or not (
+        first.kind in _TIMES
+        or (first.kind is FieldKind.PLAIN and _is_duration(last, [first]))
+        or last == mean
+    ):
         return None
     times, error = [], 0.0
-    offset = 1 if any(one.step == 0 for one in records) else 0
+    offset = 1 if _counts_from_zero(records) else 0
     for segment in sorted({one.segment for one in records}):
         own = [one for one in records if one.segment == segment]
         begin, end = own[0], own[-1]
-        done, before = end.step + offset, begin.step + offset
-        if done <= before:
+        begun = series.begun.get(segment, 0) - offset
+        done, before = end.step - begun, begin.step - begun
+        if done <= before or before < 1:
             continue
+        if before == 1 and last != mean and not _is_near(begin.fields[last], begin.fields[mean]):
+            return None  # the mean of one step is that step: the mean runs on over epochs
         spent = end.fields[mean].value * done - begin.fields[mean].value * before
         times.append((end.step, done - before, spent / (done - before)))
         error += first.rounding * (done + before)
     spent = sum(count * each for _, count, each in times)
     if not times or any(each <= 0 for *_, each in times):
         return None
-    usual = statistics.median(one.fields[label].value for one in records)
-    estimate = StepEstimate(f"{label} (mean)", tuple(times), error / spent, is_certain=True)
+    estimate = StepEstimate(f"{last} (mean)", tuple(times), error / spent, is_certain=True)
+    if last == mean:
+        return estimate
+    usual = statistics.median(one.fields[last].value for one in records if last in one.fields)
     return estimate if usual / 1.5 <= estimate.seconds <= 1.5 * usual else None
+
+
+def _counts_from_zero(records: list[StepLineRecord]) -> bool:
+    """Whether the first step is 0: it is printed, or every line ends a stride (19, 39, 59)."""
+    steps = [one.step for one in records]
+    stride = min((b - a for a, b in pairwise(steps) if b > a), default=1)
+    return 0 in steps or (stride > 1 and all((step + 1) % stride == 0 for step in steps))
+
+
+def _is_near(one: LogField, other: LogField) -> bool:
+    tolerance = AGREES_WITHIN * max(one.value, other.value) + one.rounding + other.rounding
+    return abs(one.value - other.value) <= tolerance
 
 
 def _stamp_estimate(series: Series) -> StepEstimate | None:
@@ -171,6 +201,18 @@ def _field_estimates(series: Series, label: str) -> list[StepEstimate | None]:
         each = [(r.segment, r.step, 1 / r.fields[label].value) for r in records]
         rounding = _rounding(series, label)
         return [_per_record(series, f"{name} ({kind})", each, rounding, is_certain=True)]
+    if kind in _RATES:
+        return [_amount_estimate(series, label, kind)]
+    if kind is FieldKind.MEAN_STEP_SECONDS:
+        return [_mean_estimate(series, label, label)]
+    if kind is FieldKind.ELAPSED:
+        return [_elapsed_estimate(series, label, is_stated=True)]
+    if kind is FieldKind.INTERVAL:
+        covered = series.covered()
+        each = [
+            (r.segment, r.step, r.fields[label].value / covered[r.segment, r.step]) for r in records
+        ]
+        return [_per_record(series, name, each, _rounding(series, label), is_certain=True)]
     if kind is FieldKind.STEP_SECONDS:
         each = [(r.segment, r.step, r.fields[label].value) for r in records]
         rounding = _rounding(series, label)
@@ -183,20 +225,39 @@ def _field_estimates(series: Series, label: str) -> list[StepEstimate | None]:
     return []
 
 
+def _amount_estimate(series: Series, label: str, kind: FieldKind) -> StepEstimate | None:
+    """Samples or tokens per step over their printed rate."""
+    each = []
+    for record in series.records:
+        rate = record.fields.get(label)
+        own = [one.value for one in record.fields.values() if one.kind is _RATES[kind]]
+        amount = own[0] if own else series.amounts.get(kind, 0.0)
+        if rate is not None and rate.value > 0 and amount > 0:
+            each.append((record.segment, record.step, amount / rate.value))
+    if len(each) < 2:
+        return None
+    return _per_record(series, f"{label} ({kind})", each, _rounding(series, label), is_certain=True)
+
+
 def _is_duration(label: str, values: list[LogField]) -> bool:
     """Whether a number without a unit is a duration by its label, printed with decimals."""
     named = _DURATION.search(label) or _STEP_DURATION.search(label)
     return bool(label and named and not any(one.is_integer for one in values))
 
 
-def _elapsed_estimate(series: Series, label: str) -> StepEstimate | None:
-    """A duration that grows with the counter is the time since the start of the segment."""
+def _elapsed_estimate(series: Series, label: str, is_stated: bool = False) -> StepEstimate | None:
+    """A duration that grows with the counter is the time since the start of the segment.
+
+    A stated clock may be set back (modded-nanogpt does so after its warm-up).
+    """
     times, rounding, growth = [], 0.0, []
     for before, after in series.intervals():
         first, second = before.fields.get(label), after.fields.get(label)
         if first is None or second is None:
             continue
         if second.value < first.value:
+            if is_stated:
+                continue
             return None
         growth.append((before.step, after.step, first.value, second.value))
         count = after.step - before.step
@@ -207,14 +268,14 @@ def _elapsed_estimate(series: Series, label: str) -> StepEstimate | None:
         return None
     first_step, last_step = growth[0][0], growth[-1][1]
     first_value, last_value = growth[0][2], growth[-1][3]
-    if series.segment == 0:
+    if series.segment == 0 and not is_stated:
         expected = (last_step - first_step) / max(last_step, 1)
         if last_value <= 0 or (last_value - first_value) / last_value < 0.5 * expected:
             return None
     elapsed = sum(count * each for _, count, each in times)
     if elapsed <= 0 or statistics.median(each for *_, each in times) <= 0:
         return None
-    certain = series.counts_steps
+    certain = series.counts_steps or is_stated
     return StepEstimate(
         f"{label or 'clock'} (elapsed)", tuple(times), 2 * rounding / elapsed, certain
     )

@@ -12,6 +12,7 @@ from paceline.importers.logs.inference.line_fields import (
     fields_of,
     line_stamp,
 )
+from paceline.importers.logs.inference.vocabulary import Vocabulary
 from paceline.importers.logs.parsing.log_lines import LogLine
 
 MOST_RECORDS = 50_000
@@ -38,6 +39,12 @@ _OTHER_PHASE = re.compile(
     re.I,
 )
 _TRAINING = re.compile(r"train|loss|\blr\b|learning.rate|grad|perplexity|\bppl\b|\bmfu\b", re.I)
+_ABSENT = re.compile(r"\bval\w*: (?:n/a|None)\b")
+"""A result that a training line does not have (LitGPT)."""
+_BEGINS = re.compile(
+    r"(?:start|resum|continu)\w* training from (?:\w+ ){0,3}?(?:step|iteration|iter) (\d{1,12})\b",
+    re.I,
+)
 _BAR = re.compile(r"\d%\|[^|]*\||\[\d+:\d\d<|[━╸]{3}|\[[=>.\s]{8,}\]")
 
 
@@ -61,7 +68,8 @@ class Series:
     """Records of one kind of line on one rank.
 
     ``counts_steps`` is False for a counter without a label (``[640/60000]``), which may count
-    samples.
+    samples. ``begun`` is the step at which each segment started, where the log states it.
+    ``amounts`` are samples or tokens per step by the kind of rate that counts them.
     """
 
     name: str
@@ -71,6 +79,8 @@ class Series:
     has_loss: bool = False
     segment: int = 0
     counts_steps: bool = True
+    begun: dict[int, int] = field(default_factory=dict)
+    amounts: dict[FieldKind, float] = field(default_factory=dict)
 
     def is_named(self, name: str) -> bool:
         """Whether the counter or the first line of the series contains ``name``."""
@@ -90,6 +100,22 @@ class Series:
             last = (one.segment, one.step)
         return found
 
+    @property
+    def other_counter(self) -> str | None:
+        """Label of another counter that advances differently (micro-steps of LitGPT)."""
+        spans = [
+            (after.step - before.step, label, after.fields[label].value - one.value)
+            for before, after in self.intervals()
+            for label, one in before.fields.items()
+            if one.is_integer and label in after.fields and _is_counter(label)
+        ]
+        for label in {label for _, label, _ in spans}:
+            steps = sum(own for own, name, _ in spans if name == label)
+            others = sum(own for _, name, own in spans if name == label)
+            if 0 < others < 0.9 * steps or others > 1.1 * steps:
+                return label
+        return None
+
     def intervals(self) -> list[tuple[StepLineRecord, StepLineRecord]]:
         """Consecutive records of the same segment."""
         return [
@@ -99,29 +125,26 @@ class Series:
         ]
 
 
-def training_series(
-    lines: Iterable[LogLine], labels: Mapping[str, FieldKind]
-) -> tuple[list[Series], int]:
-    """Series of a log that may be training, and the number of lines.
-
-    ``labels`` are quantities of labels that the program defines.
-    """
+def training_series(lines: Iterable[LogLine], vocabulary: Vocabulary) -> tuple[list[Series], int]:
+    """Series of a log that may be training, and the number of lines."""
+    labels = vocabulary.labels
     known: dict[tuple[str, int | None], Series] = {}
     latest: dict[int | None, tuple[Series, int]] = {}
-    number = 0
+    number = begun = 0
     rest = iter(lines)
     begin = list(islice(rest, LOOKED_AT))
     constant = _constant_labels(begin)
     for number, line in enumerate(chain(begin, rest), 1):
-        text = line.text
-        if not text.strip() or _OTHER_PHASE.search(text) or _BAR.search(text):
+        text = _ABSENT.sub("", line.text)
+        begins = _BEGINS.search(text)
+        if begins is not None:
+            begun = int(begins[1])
+            _begin_all(known.values(), begun)
+        if not text.strip() or _OTHER_PHASE.search(text) or _is_bar(text, labels):
             if _OTHER_PHASE.search(text) and not text.startswith((" ", "\t")):
                 latest.pop(line.rank, None)
             continue
-        found = [
-            replace(one, kind=labels[one.label]) if one.label in labels else one
-            for one in fields_of(text)
-        ]
+        found = [_named(one, labels) for one in fields_of(text)]
         counter = _counter(found, constant)
         if counter is None:
             _join(latest, line.rank, found, number)
@@ -132,10 +155,15 @@ def training_series(
                 continue
             series = Series(_title(text), counter.label, line.rank)
             series.counts_steps = _COUNTER.search(counter.label.rstrip("+")) is not None
+            series.begun[0] = begun
             known[counter.label, line.rank] = series
         _append(series, counter, found, text)
         latest[line.rank] = (series, number)
     return [one for one in known.values() if len(one.records) >= 2], number
+
+
+def _is_counter(label: str) -> bool:
+    return bool(_COUNTER.search(label)) and not _NOT_A_COUNTER.search(label)
 
 
 def _constant_labels(lines: list[LogLine]) -> set[str]:
@@ -160,7 +188,7 @@ def _counter(fields: list[LogField], constant: set[str]) -> LogField | None:
     ]
     for at, one in enumerate(integers):
         label = one.label.rstrip("+")
-        if _COUNTER.search(label) and not _NOT_A_COUNTER.search(label):
+        if _is_counter(label):
             # "step: [epoch, iteration]" (DLLogger): the last number advances fastest.
             rest = [other for other in integers[at + 1 :] if other.label == f"{label}+"]
             return rest[-1] if rest and not one.total else one
@@ -174,10 +202,28 @@ def _counter(fields: list[LogField], constant: set[str]) -> LogField | None:
     return first if first and first.is_integer and first.total and not first.label else None
 
 
+def _named(one: LogField, labels: Mapping[str, FieldKind]) -> LogField:
+    """The field with the quantity that the program states for its label; ``+`` is its mean."""
+    kind = labels.get(one.label) or labels.get(one.label.rstrip("+"))
+    return one if kind is None or one.total else replace(one, kind=kind)
+
+
+def _is_bar(text: str, labels: Mapping[str, FieldKind]) -> bool:
+    """Whether a line is a bar without figures that the program is known to show (NeMo)."""
+    return _BAR.search(text) is not None and not any(label in text for label in labels)
+
+
+def _begin_all(known: Iterable[Series], step: int) -> None:
+    """Start a new segment of every series: a resumed run averages from ``step`` on."""
+    for series in known:
+        series.segment += 1 if series.records else 0
+        series.begun[series.segment] = step
+
+
 def _append(series: Series, counter: LogField, fields: list[LogField], text: str) -> None:
     step = int(counter.value)
     last = series.records[-1] if series.records else None
-    if last is not None and step <= last.step:
+    if last is not None and series.segment == last.segment and step <= last.step:
         if step == last.step:  # one step on several lines (Caffe)
             for label, one in _by_label(fields).items():
                 last.fields.setdefault(label, one)

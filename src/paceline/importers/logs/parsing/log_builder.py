@@ -176,14 +176,18 @@ class LogBuilder:
             )
             self.steps = whole
 
-    def derive_batch(self, per_second: float) -> None:
-        """Infer the batch from rate and step time if the log does not state it."""
+    def derive_batch(self, per_second: float, samples: float | None = None) -> None:
+        """Infer the batch from rate and step time if the log does not state it.
+
+        ``samples`` is the product of both, where single lines state them.
+        """
         known = self.global_batch or self.batch_per_rank or any(step.samples for step in self.steps)
         seconds = self._parsed().step_seconds
         if known or not seconds:
             return
-        batch = round(per_second * seconds)
-        if batch >= 1 and agree(batch, per_second * seconds):
+        samples = samples or per_second * seconds
+        batch = round(samples)
+        if batch >= 1 and agree(batch, samples):
             self.global_batch = batch
             self.warn(f"batch of {batch:,} samples inferred from printed rates and times")
 
