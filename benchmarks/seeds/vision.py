@@ -55,10 +55,11 @@ class Images(Dataset):
 
 def network():
     if FAMILY in ("large_tensor", "large_gradient"):
-        wide = [nn.Linear(768, 2500), nn.ReLU(), nn.Linear(2500, 2500), nn.ReLU()]
+        wide = [nn.Linear(768, 1700), nn.ReLU()]
+        wide += [layer for _ in range(2) for layer in (nn.Linear(1700, 1700), nn.ReLU())]
         if FAMILY == "large_tensor":
             wide = [nn.Linear(768, 10_000), nn.ReLU(), nn.Linear(10_000, 24)]
-        last = nn.Linear(24 if FAMILY == "large_tensor" else 2500, 10)
+        last = nn.Linear(24 if FAMILY == "large_tensor" else 1700, 10)
         return nn.Sequential(nn.Flatten(), *wide, last)
     layers = [nn.Conv2d(3, 40, 3, padding=1), nn.ReLU()]
     for _ in range(24 if FAMILY == "tiny_buckets" else 4):

@@ -12,6 +12,7 @@ from paceline.explanation.explanation_tables import parts_table, verdict_of
 from paceline.explanation.finding import Cause
 from paceline.explanation.step_parts import contention_by_holder
 from paceline.step.critical_states import RankStep, profile_states
+from paceline.step.waterfall import Waterfall
 
 STEPS = 24
 
@@ -174,3 +175,23 @@ def test_launches_with_a_remedy_are_not_explained_with_the_others():
     tried = replace(tried, job={**tried.job, "factors": {"try": "threads=1"}})
     assert tried_remedies(tried) == "threads=1"
     assert explain([launch(1, ALONE), plain, tried]).measured.launches == (plain,)
+
+
+def test_a_bottleneck_is_compared_with_the_step_without_other_programs():
+    """Three quarters of the step belong to other programs: 5 % of the rest is a bottleneck."""
+    others = {"other_busy_cores": 1.6}
+    delayed = launch(2, (0.03, 0.06, 0.3, 0.01), (0.03, 0.06, 0.3, 0.01), **others)
+    explanation = explain([launch(1, ALONE), delayed])
+    assert explanation.own_seconds < 0.12
+    assert [one.cause for one in explanation.bottlenecks][:1] == [Cause.BLOCKED]
+    assert not explanation.healthy
+
+
+def test_a_step_without_an_owner_is_not_healthy():
+    explanation = explain([launch(1, ALONE), launch(2, ALONE, ALONE)])
+    assert explanation.healthy
+    items = explanation.waterfall.items
+    longer = replace(items[-1], seconds=items[-1].seconds + 0.01)
+    unknown = replace(explanation, waterfall=Waterfall((*items[:-1], longer)))
+    assert not unknown.healthy
+    assert "are unattributed" in verdict_of(unknown)

@@ -179,3 +179,13 @@ def test_a_part_of_a_step_has_its_part_of_the_cells():
     halves = [cells_between(step, 0.0, 0.04), cells_between(step, 0.04, 0.1)]
     for cell, seconds in whole.items():
         assert sum(half.get(cell, 0.0) for half in halves) == pytest.approx(seconds)
+
+
+def test_a_wait_of_one_rank_per_step_is_not_common():
+    """Two ranks sleep in turn: in no step do both."""
+    even, odd = ranks(work(0.1), work(0.1, blocked=0.03)), ranks(work(0.1, blocked=0.03), work(0.1))
+    profile = profile_states([pair[n % 2] for n, pair in enumerate(zip(even, odd, strict=True))])
+    blocked = Cell("forward", ThreadState.BLOCKED)
+    assert profile.ranks[0].cells[blocked] == pytest.approx(0.015)
+    assert profile.common[blocked] == pytest.approx(0.0)
+    assert StateProfile.from_json(profile.to_json()) == profile

@@ -7,9 +7,11 @@ from dataclasses import replace
 from paceline.constants import number
 from paceline.explanation.core_holders import Holder
 from paceline.explanation.diagnose_comm import (
+    BUCKETS,
     MeasuredExchange,
     MessageCost,
     copying_seconds,
+    sends_gradients_itself,
     with_usual_rate,
     with_usual_start,
 )
@@ -22,10 +24,8 @@ from paceline.step import Phase
 from paceline.units import format_bytes, format_seconds
 
 _LARGER_BATCH = 8
-
-
-SMALL_MESSAGE = 64 * 1024
-"""Messages below this size (bytes) cost their latency only."""
+_MOST_OF_IT = 0.5
+"""A tensor is most of the gradient above this share."""
 
 
 def diagnoses(case: DiagnosisInput) -> tuple[Diagnosis, ...]:
@@ -39,13 +39,12 @@ def diagnoses(case: DiagnosisInput) -> tuple[Diagnosis, ...]:
     ordered = sorted(found, key=lambda one: (not one.of_the_job, -one.seconds))
     # These overlap with the parts of the step: they say what else follows from it.
     found, batch = list(capped(ordered, case)), list(_batch(case))
-    least = number("explain.finding.bottleneck") * case.step_seconds
     # A larger batch shrinks these too.
     by_batch = (Cause.VOLUME, Cause.COPIES, Cause.EXPOSED, Cause.BUCKETS)
-    large = [one for one in found if one.of_the_job and one.seconds > least]
+    large = [one for one in found if one.of_the_job and one.seconds > case.bottleneck_seconds]
     first = all(one.cause in by_batch for one in large)
     every = [*batch, *found] if first else [*found, *batch]
-    return reportable([*every, *_processes(case)], case.step_seconds)
+    return reportable([*every, *_processes(case)], case.own_seconds)
 
 
 def capped(found: Iterable[Diagnosis], case: DiagnosisInput) -> Iterator[Diagnosis]:
@@ -57,9 +56,9 @@ def capped(found: Iterable[Diagnosis], case: DiagnosisInput) -> Iterator[Diagnos
         yield replace(one, saved_seconds=saved)
 
 
-def reportable(found: Iterable[Diagnosis], step_seconds: float) -> tuple[Diagnosis, ...]:
-    """Findings that cost enough of the step to be reported."""
-    least = least_share_saved() * step_seconds
+def reportable(found: Iterable[Diagnosis], own_seconds: float) -> tuple[Diagnosis, ...]:
+    """Findings that cost enough of the step without other programs to be reported."""
+    least = least_share_saved() * own_seconds
     return tuple(one for one in found if min(one.seconds, one.saved_seconds) > least)
 
 
@@ -126,19 +125,31 @@ def _messages(case: DiagnosisInput) -> Iterator[Diagnosis]:
         yield from _exposed(case)
         return
     measured = case.seconds("exposed") + case.seconds("handling")
-    measured += case.holders.by_holder.get(Holder.MESSAGES, 0.0)
+    measured += _thread_seconds(case, "exposed")
     if gradients_by_hand(case):
         measured += case.seconds("collectives")
     facts = case.observed.launch.outcome.facts
     same = int(facts.get("synchronised_backwards") or 1)
     for one in _communication(case, exchange, added, measured, same):
-        yield replace(one, half_width=case.width("exposed", one.seconds))
+        part = "collectives" if exchange.blocking else "exposed"
+        yield replace(one, half_width=case.width(part, one.seconds))
+
+
+def _thread_seconds(case: DiagnosisInput, name: str) -> float:
+    """What communication threads cost by their use of the cores, for messages of one part."""
+    seconds = case.holders.by_holder.get(Holder.MESSAGES, 0.0)
+    parts = case.step.parts
+    both = parts.exposed + parts.handling + parts.collectives
+    if name == "exposed" and gradients_by_hand(case):
+        return seconds
+    own = parts.collectives if name == "collectives" else parts.exposed + parts.handling
+    return seconds * own / both if both > 0 else 0.0
 
 
 def _exposed(case: DiagnosisInput) -> Iterator[Diagnosis]:
     """Exposed communication of messages that no launch timed."""
     seconds = case.seconds("exposed")
-    if seconds > 2.0 * number("explain.finding.bottleneck") * case.step_seconds:
+    if seconds > 2.0 * case.bottleneck_seconds:
         yield Diagnosis(
             Cause.EXPOSED,
             seconds,
@@ -160,9 +171,13 @@ def _communication(
         yield _accumulation(same, measured)
     # The schedule gives the shares of latency, bandwidth, policy and volume; the measurement gives
     # their sum.
-    factor = measured / same / added
+    measured /= same
+    factor = measured / added
     quick = with_usual_start(exchange.cost, exchange.expected)
     usual = with_usual_rate(quick, exchange.expected)
+    if factor > 1.0 / number("explain.message.scheduled"):
+        yield from _unscheduled(case, exchange, usual, measured)
+        return
     started, rated = exchange.added_seconds(quick), exchange.added_seconds(usual)
     yield _slow_start(exchange, factor * (added - started))
     yield _slow_link(exchange, factor * (started - rated), case)
@@ -171,20 +186,39 @@ def _communication(
     copies = _copies(case, exchange, factor * best)
     if copies is not None:
         yield copies
-    yield _policy(exchange, factor * (rated - best), size, _hideable_seconds(case))
     left = factor * best - (copies.seconds if copies is not None else 0.0)
-    yield _volume(exchange, factor, size, best, usual, left)
+    late = factor * (rated - best)
+    whole = exchange.largest_share > _MOST_OF_IT and not exchange.after_backward
+    if whole and size <= exchange.size_bytes / len(exchange.messages):
+        left, late = left + late, 0.0  # smaller buckets do not divide the tensor
+    yield _policy(exchange, late, size, _hideable_seconds(case))
+    yield _volume(exchange, size, usual, left)
+
+
+def _unscheduled(
+    case: DiagnosisInput, exchange: MeasuredExchange, cost: MessageCost, measured: float
+) -> Iterator[Diagnosis]:
+    """Divide a cost that the schedule does not explain, by the expected time of messages."""
+    many = exchange.by_number * measured
+    if many > 0:
+        yield _policy(exchange, many, BUCKETS[-1], math.inf)
+    copies = _copies(case, exchange, measured - many)
+    if copies is not None:
+        yield copies
+    left = measured - many - (copies.seconds if copies is not None else 0.0)
+    size, _ = exchange.best_buckets(cost)
+    yield _volume(exchange, size, cost, left)
 
 
 def gradients_by_hand(case: DiagnosisInput) -> bool:
     """Whether the script sends its gradients itself, with blocking collectives."""
-    sent = case.observed.launch.outcome.facts.get("collectives") or {}
-    return case.exchange is not None and bool(sent) and "bucket" not in sent
+    return case.exchange is not None and sends_gradients_itself(case.observed.launch)
 
 
 def _collectives(case: DiagnosisInput) -> Iterator[Diagnosis]:
     """Blocking collectives that carry no gradients: metrics, barriers, buffers."""
-    seconds = case.seconds("collectives")
+    threads = _thread_seconds(case, "collectives")
+    seconds = case.seconds("collectives") + threads
     if seconds <= 0 or gradients_by_hand(case):
         return
     sent = case.observed.launch.outcome.facts.get("collectives") or {}
@@ -197,7 +231,7 @@ def _collectives(case: DiagnosisInput) -> Iterator[Diagnosis]:
         f"{own[0]:.3g} {name.replace('_', '-')} of {format_bytes(own[1])}"
         for name, own in others.items()
     )
-    small = size < SMALL_MESSAGE
+    small = size < number("explain.message.small")
     kept = seconds / count if count > 1 else 0.5 * seconds
     yield Diagnosis(
         Cause.COLLECTIVES if small else Cause.BLOCKING,
@@ -299,8 +333,6 @@ def _policy(exchange: MeasuredExchange, seconds: float, size: float, hideable: f
             f"send gradients when they are ready, in {remedy}",
         )
     many = size > exchange.size_bytes / count
-    if exchange.largest_share > 0.5 and not many:
-        return _large_tensor(exchange, seconds)
     return Diagnosis(
         Cause.BUCKETS,
         seconds,
@@ -313,20 +345,6 @@ def _policy(exchange: MeasuredExchange, seconds: float, size: float, hideable: f
         remedy,
         assumes="tensors become ready at an even rate in their order",
         trial=f"bucket_cap_mb={size / MIB:g}",
-    )
-
-
-def _large_tensor(exchange: MeasuredExchange, seconds: float) -> Diagnosis:
-    largest = max(exchange.tensors)
-    return Diagnosis(
-        Cause.TENSOR,
-        seconds,
-        seconds,
-        f"one tensor of {format_bytes(largest)} is most of the gradient and is sent whole",
-        f"it is {largest / exchange.size_bytes:.0%} of {format_bytes(exchange.size_bytes)}; DDP "
-        "never divides a tensor, so smaller buckets do not help",
-        "split the layer, send it in 16 bits, or shard it (FSDP)",
-        assumes="its parts could overlap with backward",
     )
 
 
@@ -357,22 +375,31 @@ def _describe_handling(seconds: float, template: str) -> str:
 
 
 def _volume(
-    exchange: MeasuredExchange,
-    factor: float,
-    size: float,
-    left: float,
-    cost: MessageCost,
-    seconds: float,
+    exchange: MeasuredExchange, size: float, cost: MessageCost, seconds: float
 ) -> Diagnosis:
-    saved = left - min(exchange.added_with_buckets(size, cost, volume=0.5), left)
+    """The volume of gradients, or of the one tensor that is most of them."""
+    whole, half = (exchange.added_with_buckets(size, cost, volume) for volume in (1.0, 0.5))
+    saved = seconds * max(0.0, 1.0 - half / whole) if whole > 0 else 0.0
+    # Exposed time that the schedule does not explain has other reasons than the volume.
+    saved = min(saved, (whole - half) / number("explain.message.scheduled"))
+    if exchange.largest_share > _MOST_OF_IT:
+        largest = max(exchange.tensors)
+        return Diagnosis(
+            Cause.TENSOR,
+            seconds,
+            saved,
+            f"one tensor of {format_bytes(largest)} is most of the gradient and is sent whole",
+            f"it is {largest / exchange.size_bytes:.0%} of {format_bytes(exchange.size_bytes)}; "
+            "DDP never divides a tensor, so smaller buckets do not help",
+            "split the layer, send it in 16 bits, or shard it (FSDP)",
+            assumes="half the bytes take half the time",
+        )
     travelling = math.fsum(cost.seconds(m.size_bytes) for m in exchange.messages)
     gradients = f"gradients of {format_bytes(exchange.size_bytes)}"
-    if exchange.largest_share > 0.5:
-        gradients += f" (one tensor has {format_bytes(max(exchange.tensors))})"
     return Diagnosis(
-        Cause.TENSOR if exchange.largest_share > 0.5 else Cause.VOLUME,
+        Cause.VOLUME,
         seconds,
-        min(seconds, factor * saved),
+        saved,
         f"{gradients} take longer to send than backward can overlap"
         if travelling > exchange.backward_seconds
         else f"{gradients} slow backward down, and the last bucket is sent after it",
@@ -388,8 +415,7 @@ def _volume(
 def _processes(case: DiagnosisInput) -> Iterator[Diagnosis]:
     if case.alone is None or case.observed.processes < 2:
         return
-    least = number("explain.finding.bottleneck") * case.step_seconds
-    if case.holders.by_holder.get(Holder.OTHERS, 0.0) > least:
+    if case.holders.by_holder.get(Holder.OTHERS, 0.0) > case.bottleneck_seconds:
         return  # the load of other programs may differ between the launches
     alone = case.alone.group.step.mean * case.observed.processes
     saved = case.step_seconds - alone

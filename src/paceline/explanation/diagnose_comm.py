@@ -17,6 +17,7 @@ from paceline.predictor.plan.sync_policy import MIB, Policy, Synchronisation
 from paceline.predictor.schedule.ddp_step import replica_step
 from paceline.predictor.schedule.step_costs import GradientExchange, LayerTime, StepCosts
 from paceline.step.step_profile import MessageProfile, StepProfile
+from paceline.store import Launch
 
 BUCKETS = tuple(size * MIB for size in (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8, 25))
 """Bucket sizes to try, bytes; 25 MiB is the default of DDP (``bucket_cap_mb``)."""
@@ -48,7 +49,7 @@ class MeasuredExchange:
     such a link with ``crowding`` runnable programs per core. ``unpaid_copying_seconds`` is the
     slowdown of the backward pass if messages were sent during it, where memory was probed.
     ``tensors`` are the bytes of the gradients in the order in which DDP sends them; empty if
-    unknown.
+    unknown. ``blocking`` is whether the training thread sends them and waits for each.
     """
 
     backward_seconds: float
@@ -61,6 +62,7 @@ class MeasuredExchange:
     crowding: float = 1.0
     unpaid_copying_seconds: float = 0.0
     tensors: tuple[float, ...] = ()
+    blocking: bool = False
 
     @property
     def largest_share(self) -> float:
@@ -75,7 +77,20 @@ class MeasuredExchange:
     @property
     def after_backward(self) -> bool:
         """Whether no message is sent before the backward pass has nearly ended."""
-        return min(self._handed) > number("explain.message.after") * self.backward_seconds
+        share = number("explain.message.after")
+        return self.blocking or min(self._handed) > share * self.backward_seconds
+
+    @property
+    def by_number(self) -> float:
+        """Share of the expected time of messages that is due to their number.
+
+        Compared with buckets of the default size of DDP.
+        """
+        count = len(self.messages)
+        fewer = min(count, math.ceil(self.size_bytes / BUCKETS[-1]))
+        starts = count * self.expected.start_seconds
+        travelling = self.expected.seconds_per_byte * self.size_bytes
+        return (1.0 - fewer / count) * starts / max(starts + travelling, 1e-12)
 
     @property
     def exposed_seconds(self) -> float:
@@ -136,6 +151,8 @@ class MeasuredExchange:
     @property
     def _handed(self) -> list[float]:
         """Submission time of each message since the beginning of the backward pass."""
+        if self.blocking:
+            return [self.backward_seconds] * len(self.messages)
         seen = self.backward_seconds + self.handling_seconds
         begin = self.backward_end_seconds - seen
         shares = [(message.ready_seconds - begin) / seen for message in self.messages]
@@ -164,6 +181,7 @@ def measured_exchange(
     machine: MachineProfile | None,
     crowding: float = 1.0,
     tensors: Sequence[float] = (),
+    blocking: bool = False,
 ) -> MeasuredExchange | None:
     """The gradient exchange; None if no message was recorded or no size is known.
 
@@ -189,7 +207,14 @@ def measured_exchange(
         crowding,
         copying if nodes == 1 and machine is not None else 0.0,
         tuple(tensors),
+        blocking,
     )
+
+
+def sends_gradients_itself(launch: Launch) -> bool:
+    """Whether the script sends its gradients by collectives of its own, not in buckets of DDP."""
+    sent = launch.outcome.facts.get("collectives") or {}
+    return bool(sent) and "bucket" not in sent
 
 
 def copying_seconds(size_bytes: float, machine: MachineProfile | None) -> float:

@@ -78,7 +78,7 @@ def _first_workers(case: DiagnosisInput, waited: float, rest: float) -> tuple[fl
     idle = max(0.0, cores * rest - ranks * (cpu - own))
     late = min(own, max(0.0, ranks * own - idle) / max(cores, 1e-9))
     saved = step - max(rest + late, waited / workers)
-    if saved > least_share_saved() * step:
+    if saved > least_share_saved() * case.own_seconds:
         return saved, f"load batches in the background: num_workers={workers} in the data loader"
     return waited / 2.0, f"no core is free for data-loader workers: {_CHEAPER}"
 
@@ -236,7 +236,7 @@ def _search(case: DiagnosisInput) -> Iterator[Diagnosis]:
 def _memory(case: DiagnosisInput) -> Iterator[Diagnosis]:
     """More CPU time for the same work; other programs take caches too."""
     seconds = case.seconds("memory")
-    if seconds < 5 * number("explain.finding.bottleneck") * case.step_seconds:
+    if seconds < 5 * case.bottleneck_seconds:
         return
     if case.observed.other_cores > number("explain.finding.some_core"):
         return
@@ -296,9 +296,7 @@ def core_findings(case: DiagnosisInput) -> Iterator[Diagnosis]:
             f"CPU contention: other programs used {others:.1f} cores",
             "stop other programs, or use an idle machine",
         )
-    if held.unknown > max(
-        number("explain.finding.bottleneck") * case.step_seconds, case.noise_seconds
-    ):
+    if held.unknown > max(case.bottleneck_seconds, case.noise_seconds):
         yield contention(
             Cause.CORES,
             held.unknown,
@@ -337,7 +335,7 @@ def _delays(case: DiagnosisInput) -> str:
     """Shortest and longest time without a core over ranks, and that of communication threads."""
     delays = sorted((seconds, rank) for rank, seconds in case.observed.delay_seconds.items())
     (least, _), (most, rank) = delays[0], delays[-1]
-    small = least_share_saved() * case.step_seconds
+    small = least_share_saved() * case.own_seconds
     text = format_seconds(most)
     if len(delays) > 1 and most - least > small:
         text = f"{format_seconds(least)} (rank {rank}: {format_seconds(most)})"
@@ -349,7 +347,7 @@ def _delays(case: DiagnosisInput) -> str:
 
 def _host(case: DiagnosisInput) -> Iterator[Diagnosis]:
     lost = case.seconds("host")
-    if lost > max(case.noise_seconds, least_share_saved() * case.step_seconds):
+    if lost > max(case.noise_seconds, least_share_saved() * case.own_seconds):
         line = case.step.states.lines.get("host/running", "")
         yield Diagnosis(
             Cause.HOST,

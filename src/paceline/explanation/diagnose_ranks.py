@@ -1,10 +1,10 @@
 """Findings about differences between ranks: a straggler, or jitter."""
 
-import math
 from collections.abc import Iterator
 
 from paceline.constants import number
 from paceline.explanation.finding import Cause, Diagnosis, DiagnosisInput
+from paceline.explanation.step_parts import LAYERS
 from paceline.step.state_profile import MESSAGES, Cell, Cells, ThreadState, total
 from paceline.units import format_seconds
 
@@ -40,8 +40,8 @@ def _straggler(case: DiagnosisInput) -> Iterator[Diagnosis]:
             seconds,
             seconds,
             f"slow core: rank {rank} needs {slower:.0%} more CPU time for the same work",
-            "its inputs are as large as those of the other ranks, and forward and backward are "
-            "equally slower; another program or virtual machine uses its core, caches or memory",
+            "its inputs are as large as those of the other ranks, and its layers take more CPU "
+            "time; another program or virtual machine uses its core, caches or memory",
             "pin the ranks to idle cores of the same kind, or use another machine",
             case.width("straggler", seconds),
             "the core becomes as fast as the others",
@@ -54,26 +54,30 @@ def _straggler(case: DiagnosisInput) -> Iterator[Diagnosis]:
 def _slower_core(case: DiagnosisInput, rank: int, own: Cells) -> float | None:
     """By how much the core of a rank is slower; None if it may do more work.
 
-    A slow core takes more CPU time in all phases in proportion, for inputs of equal size.
+    For inputs of equal size, a slow core takes more CPU time in forward and in backward: in
+    proportion, or unevenly if other programs use its caches. A rank that needs no more CPU time
+    than one process alone does no more work than that.
     """
     elements = case.observed.launch.outcome.facts.get("elements") or ()
     if rank >= len(elements) or not all(elements) or max(elements) > 1.02 * min(elements):
         return None
     usual = case.step.cells
-    ratios = []
-    for activity in ("forward", "backward"):
-        cell = Cell(activity, ThreadState.RUNNING)
-        if usual.get(cell, 0.0) <= 0:
-            return None
-        ratios.append(own.get(cell, 0.0) / usual[cell] - 1.0)
-    least, most = sorted(ratios)
-    both = math.fsum(
-        own.get(Cell(name, ThreadState.RUNNING), 0.0)
-        - usual.get(Cell(name, ThreadState.RUNNING), 0.0)
+
+    def running(cells: Cells, *names: str) -> float:
+        return total(cells, names, ThreadState.RUNNING)
+
+    longer = running(own, *LAYERS) - running(usual, *LAYERS)
+    if longer < 0.7 * case.step.parts.straggler or running(usual, *LAYERS) <= 0:
+        return None
+    ratios = [
+        running(own, name) / max(running(usual, name), 1e-12) - 1.0
         for name in ("forward", "backward")
-    )
-    proportional = least > 0.4 * most and both > 0.7 * case.step.parts.straggler
-    return (least + most) / 2 if proportional else None
+    ]
+    crowded = case.observed.other_cores > number("explain.finding.some_core")
+    proportional = min(ratios) > (0.1 if crowded else 0.4) * max(ratios)
+    before = case.before.cells if case.before is not None else {}
+    as_alone = running(own, *LAYERS) < 1.2 * running(before, *LAYERS)
+    return longer / running(usual, *LAYERS) if proportional or as_alone else None
 
 
 def _straggler_finding(
@@ -138,7 +142,7 @@ def _remedy(case: DiagnosisInput, rank: int, where: str) -> str:
 
 def _jitter(case: DiagnosisInput) -> Iterator[Diagnosis]:
     seconds = case.seconds("jitter")
-    least = number("explain.finding.uneven") * case.step_seconds
+    least = number("explain.finding.uneven") * case.own_seconds
     if case.observed.other_cores > number("explain.finding.some_core"):
         least *= 2  # other programs slow the work of one rank or the other
     if seconds <= least or not case.step.states.ranks:

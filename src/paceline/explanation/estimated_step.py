@@ -18,7 +18,16 @@ from paceline.explanation.step_parts import (
     typical_cells,
 )
 from paceline.stats.estimate import Estimate, estimate, student_t
-from paceline.step.state_profile import Cell, RankStates, Stalls, StateProfile, mean_cells
+from paceline.step.state_profile import (
+    MESSAGES,
+    Cell,
+    RankStates,
+    Stalls,
+    StateProfile,
+    ThreadState,
+    mean_cells,
+    total,
+)
 
 
 @dataclass(frozen=True)
@@ -76,8 +85,17 @@ def estimate_step(
     if not more:
         # Scaled, since the wait at the end of a batch belongs to the next one.
         scale = mean.total / max(states.step_seconds, 1e-12)
+        wait = message_wait_seconds(states.critical)
         samples = [
-            _parts(first, batch, scale * batch.step_seconds, roles, alone, shared)
+            _parts(
+                first,
+                batch,
+                scale * batch.step_seconds,
+                roles,
+                alone,
+                shared,
+                message_wait_seconds(batch.critical) / max(wait, 1e-12),
+            )
             for batch in states.parts()
         ]
     states = mean_states([own for _, own in seen])
@@ -105,10 +123,16 @@ def _parts(
     roles: Roles,
     alone: "EstimatedStep | None",
     shared: float | None,
+    waited: float = 1.0,
 ) -> StepParts:
-    """Parts of one launch, or of some of its steps, compared with one process."""
+    """Parts of one launch, or of some of its steps, compared with one process.
+
+    The delays of threads are means of the launch: those of message threads are divided among its
+    steps by their wait for messages, ``waited`` of the mean.
+    """
     use = thread_use(one.launch, states, one.profile)
-    use = replace(use, others_share=one.others_share)
+    delay = waited * use.message_delay
+    use = replace(use, others_share=one.others_share, message_delay=delay)
     parts = parts_of(states, roles, use, step_seconds)
     if waits_for_a_device(one.launch):
         parts = parts.plus(compute=parts.blocked, blocked=-parts.blocked)
@@ -133,6 +157,11 @@ def _limited_by_cpu_time(
         grown = math.fsum(cpu) / len(cpu) - alone.cpu_seconds
     over = parts.memory - max(0.0, min(parts.memory, grown))
     return parts.plus(memory=-over, unattributed=over)
+
+
+def message_wait_seconds(cells: Mapping[Cell, float]) -> float:
+    """Seconds of waiting for messages, runnable or not."""
+    return total(cells, MESSAGES, ThreadState.BLOCKED, ThreadState.RUNNING, ThreadState.UNKNOWN)
 
 
 def mean_states(every: Sequence[StateProfile]) -> StateProfile:
@@ -166,6 +195,7 @@ def mean_states(every: Sequence[StateProfile]) -> StateProfile:
         else None,
         math.fsum(one.collection_seconds for one in every) / len(every),
         lines,
+        mean_cells([one.common for one in every]),
     )
 
 

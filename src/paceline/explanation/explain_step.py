@@ -12,7 +12,11 @@ from paceline.constants import number
 from paceline.errors import InputError
 from paceline.explanation.core_holders import holders_of
 from paceline.explanation.diagnose import diagnoses
-from paceline.explanation.diagnose_comm import MeasuredExchange, measured_exchange
+from paceline.explanation.diagnose_comm import (
+    MeasuredExchange,
+    measured_exchange,
+    sends_gradients_itself,
+)
 from paceline.explanation.estimated_step import EstimatedStep, estimate_step
 from paceline.explanation.finding import Diagnosis, DiagnosisInput
 from paceline.explanation.levels import Level, levels_of
@@ -63,10 +67,26 @@ class Explanation:
     by_steps: bool = False
 
     @property
+    def own_seconds(self) -> float:
+        """The step without what other programs and a slow core cost."""
+        others = math.fsum(one.seconds for one in self.findings if not one.of_the_job)
+        return self.observed.step.mean - others
+
+    @property
+    def bottlenecks(self) -> tuple[Diagnosis, ...]:
+        """Causes in the job that make it unhealthy."""
+        least = number("explain.finding.bottleneck") * self.own_seconds
+        return tuple(one for one in self.findings if one.of_the_job and one.seconds > least)
+
+    @property
     def healthy(self) -> bool:
-        """Whether no cause in the job costs as much of the step as a bottleneck does."""
-        least = number("explain.finding.bottleneck") * self.observed.step.mean
-        return not any(one.of_the_job and one.seconds > least for one in self.findings)
+        """Whether the job has no bottleneck, nearly all time has an owner, and most is compute."""
+        unknown = abs(self.waterfall.unexplained_seconds)
+        return (
+            not self.bottlenecks
+            and unknown <= number("explain.finding.unattributed") * self.own_seconds
+            and self.waterfall.ideal_seconds >= number("explain.finding.compute") * self.own_seconds
+        )
 
     @property
     def study_command(self) -> str:
@@ -175,6 +195,7 @@ def _case(
             profile,
             own.crowding,
             [float(size) for _, sizes in buckets for size in sizes],
+            step.parts.collectives > step.parts.exposed and sends_gradients_itself(own.launch),
         )
     holders = holders_of(own, step, before)
     return DiagnosisInput(own, alone, step, before, holders, inside, exchange, profile)

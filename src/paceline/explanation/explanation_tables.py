@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from paceline.constants import number
 from paceline.explanation.explain_step import Explanation
 from paceline.explanation.finding import Diagnosis, least_share_saved
 from paceline.render.safe_text import wrap
@@ -12,9 +13,6 @@ from paceline.render.table import Column, Table
 from paceline.render.terminal import terminal_width
 from paceline.step.waterfall import ItemKind, WaterfallItem
 from paceline.units import format_seconds, plural, seconds_unit
-
-UNKNOWN_SHARE = 0.03
-"""An unattributed time above this share of the step comes before any cause."""
 
 
 def explanation_title(explanation: Explanation) -> str:
@@ -49,20 +47,21 @@ def verdict_of(explanation: Explanation) -> str:
         return ""
     others = [one for one in explanation.findings if not one.of_the_job]
     machine = "".join(f" {_cost(one, step)}." for one in others)
-    unknown = explanation.waterfall.unexplained_seconds
+    unknown, own = explanation.waterfall.unexplained_seconds, explanation.own_seconds
     before = ""
-    if abs(unknown) > UNKNOWN_SHARE * step:
+    if abs(unknown) > number("explain.finding.unattributed") * own:
         before = f"{format_seconds(unknown)} of {format_seconds(step)} are unattributed. "
-    first = next(iter(explanation.findings), None)
-    if first is None or not first.of_the_job or explanation.healthy:
-        compute = explanation.waterfall.ideal_seconds
-        minor = [one.saved_seconds for one in explanation.findings if one.of_the_job]
-        largest = f" No change would save more than {max(minor) / step:.0%}." if minor else ""
-        return (
-            f"{before}Healthy: {format_seconds(compute)} of {format_seconds(step)} is compute."
-            f"{largest}{machine}"
-        )
-    return f"{before}{_cost(first, step)}.{machine}"
+    if explanation.bottlenecks:
+        return f"{before}{_cost(explanation.bottlenecks[0], step)}.{machine}"
+    compute = format_seconds(explanation.waterfall.ideal_seconds)
+    left = f"{compute} of {format_seconds(own)}"
+    if others:
+        left += " that the rest of the machine leaves"
+    if not explanation.healthy:
+        return f"{before}No cause exceeds its noise: {left} is compute; repeat the launch.{machine}"
+    minor = [one.saved_seconds for one in explanation.findings if one.of_the_job]
+    largest = f" No change would save more than {max(minor) / step:.0%}." if minor else ""
+    return f"Healthy: {left} is compute.{largest}{machine}"
 
 
 def _cost(finding: Diagnosis, step: float) -> str:
@@ -163,10 +162,9 @@ def finding_lines(explanation: Explanation, width: int | None = None) -> list[st
     """Verdict, evidence, remedy and assumption of each finding."""
     width = width or terminal_width()
     step = explanation.observed.step.mean
-    width = width or terminal_width()
     lines: list[str] = []
-    for number, finding in enumerate(explanation.findings, start=1):
-        for head, text in _describe_finding(finding, step, number, explanation.study_command):
+    for rank, finding in enumerate(explanation.findings, start=1):
+        for head, text in _describe_finding(finding, step, rank, explanation.study_command):
             first, *rest = wrap(text, width - len(head))
             lines += [f"{head}{first}", *(" " * len(head) + line for line in rest)]
     return lines
@@ -195,14 +193,14 @@ def findings_table(explanation: Explanation) -> Table | None:
 
 
 def _describe_finding(
-    finding: Diagnosis, step: float, number: int, again: str
+    finding: Diagnosis, step: float, rank: int, again: str
 ) -> Iterator[tuple[str, str]]:
     share, gain = finding.seconds / step, finding.saved_seconds / step
     costs = f"{format_seconds(finding.seconds)} per step, {share:.0%}"
     if math.isfinite(finding.half_width):
         low, high = (finding.seconds + s * finding.half_width for s in (-1.0, 1.0))
         costs += f", [{format_seconds(max(0.0, low))}, {format_seconds(high)}]"
-    yield f"{number}. ", f"{finding.verdict} ({costs})"
+    yield f"{rank}. ", f"{finding.verdict} ({costs})"
     yield "   why:  ", f"{finding.why}"
     saves = f"saves {format_seconds(finding.saved_seconds)} ({gain:.0%})"
     saves += f" if {finding.assumes}" if finding.assumes else ""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from paceline.constants import number
+from paceline.explanation.core_holders import Holder
 from paceline.explanation.diagnose_comm import MeasuredExchange
 from paceline.explanation.estimated_step import EstimatedStep
 from paceline.explanation.measured_configuration import MeasuredConfiguration
@@ -88,6 +89,16 @@ class DiagnosisInput:
     @property
     def step_seconds(self) -> float:
         return self.observed.group.step.mean
+
+    @property
+    def own_seconds(self) -> float:
+        """The step without what other programs cost: the measure of what is a bottleneck."""
+        return self.step_seconds - self.holders.by_holder.get(Holder.OTHERS, 0.0)
+
+    @property
+    def bottleneck_seconds(self) -> float:
+        """The least cost of a cause that makes a job unhealthy."""
+        return number("explain.finding.bottleneck") * self.own_seconds
 
     @property
     def noise_seconds(self) -> float:

@@ -13,6 +13,7 @@ from paceline.step.state_profile import (
     RankStates,
     StateProfile,
     ThreadState,
+    mean_cells,
     total,
     work_seconds,
 )
@@ -199,8 +200,9 @@ def compared(
 def typical_cells(states: StateProfile, roles: Roles) -> dict[Cell, float]:
     """Mean cells of the typical ranks."""
     chosen = [_rank(states, rank).cells for rank in roles.typical]
-    cells = dict.fromkeys(cell for own in chosen for cell in own)
-    return {cell: math.fsum(c.get(cell, 0.0) for c in chosen) / len(chosen) for cell in cells}
+    cells = mean_cells(chosen)
+    # A wait of one rank in one step and of another in the next is jitter.
+    return {cell: min(seconds, states.common.get(cell, seconds)) for cell, seconds in cells.items()}
 
 
 def sum_by_part(cells: Cells) -> dict[str, float]:

@@ -72,11 +72,13 @@ def profile_states(steps: Sequence[dict[int, RankStep]]) -> StateProfile | None:
     batches = [range(i, i + size) for i in range(0, len(critical) - size + 1, size)]
     counted = set(kept)
 
-    def means(indices: Iterable[int]) -> tuple[dict[Cell, float], tuple[RankStates, ...]]:
+    def means(
+        indices: Iterable[int],
+    ) -> tuple[dict[Cell, float], tuple[RankStates, ...], dict[Cell, float]]:
         used = list(indices)
         # The ranks of a stalled step are not typical.
         usual = [index for index in used if index in counted] or used
-        return mean_cells([critical[index] for index in used]), tuple(
+        of_ranks = tuple(
             RankStates(
                 rank,
                 mean_cells([cells[index][rank] for index in usual]),
@@ -85,8 +87,10 @@ def profile_states(steps: Sequence[dict[int, RankStep]]) -> StateProfile | None:
             )
             for rank in ranks
         )
+        common = mean_cells([_common_waits(cells[index]) for index in usual])
+        return mean_cells([critical[index] for index in used]), of_ranks, common
 
-    mean, of_ranks = means(range(len(critical)))
+    mean, of_ranks, common = means(range(len(critical)))
     few = len(ranks) <= MOST_BATCHED_RANKS and len(batches) > 1
     return StateProfile(
         len(steps),
@@ -98,7 +102,18 @@ def profile_states(steps: Sequence[dict[int, RankStep]]) -> StateProfile | None:
         drift,
         collection,
         _lines(steps, kept),
+        common,
     )
+
+
+def _common_waits(cells: dict[int, Cells]) -> dict[Cell, float]:
+    """Seconds in which every rank of a step is blocked, outside messages."""
+    first, *others = cells.values()
+    return {
+        cell: min(seconds, *(own.get(cell, 0.0) for own in others)) if others else seconds
+        for cell, seconds in first.items()
+        if cell.state is ThreadState.BLOCKED and cell.activity not in MESSAGES
+    }
 
 
 def cells_between(step: RankStep, start: float, end: float) -> dict[Cell, float]:

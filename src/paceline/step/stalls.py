@@ -43,7 +43,8 @@ def find_stalls(
         return None, list(critical), everything
     median = statistics.median(works)
     deviation = statistics.median(abs(work - median) for work in works)
-    least = max(LONG * statistics.median(_seconds(s) for s in critical), DEVIATIONS * deviation)
+    step = statistics.median(map(_wanted_seconds, critical))
+    least = max(LONG * step, DEVIATIONS * deviation)
     long = [index for index, work in enumerate(works) if work - median > least]
     named = any(cell.activity in KINDS for index in long for cell in critical[index])
     if not (1 if named else 2) <= len(long) <= RARE * len(works):
@@ -135,7 +136,7 @@ def find_drift(
     spread = statistics.pstdev(kept)
     growth = line.slope * (kept[-1] - kept[0])
     error = residuals / (spread * math.sqrt(len(kept)))
-    step = statistics.fmean(_seconds(critical[index]) for index in kept)
+    step = statistics.fmean(_wanted_seconds(critical[index]) for index in kept)
     quarters = [works[i * len(works) // 4 : (i + 1) * len(works) // 4] for i in range(4)]
     levels = [statistics.median(own) for own in quarters]
     steady = levels == sorted(levels)
@@ -190,6 +191,11 @@ def _work(cells: Cells) -> float:
         for cell, seconds in cells.items()
         if cell.activity not in MESSAGES and cell.state is not ThreadState.RUNNABLE
     )
+
+
+def _wanted_seconds(cells: Cells) -> float:
+    """Time of a step with a core: other programs make a stall no less of one."""
+    return math.fsum(s for cell, s in cells.items() if cell.state is not ThreadState.RUNNABLE)
 
 
 def _seconds(cells: Cells) -> float:

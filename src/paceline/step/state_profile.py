@@ -77,6 +77,7 @@ class Batch:
 
     critical: Cells
     ranks: tuple[RankStates, ...]
+    common: Cells = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,8 @@ class StateProfile:
     ``critical`` follows the rank that arrives last at each synchronisation; it sums to
     ``step_seconds``. ``batches`` are the same for consecutive parts of the launch. ``stalls`` and
     ``drift`` are included in ``critical`` as cells of their own. ``lines`` has the line of the
-    script that was sampled most often in a cell.
+    script that was sampled most often in a cell. ``common`` is the time in which all ranks are
+    blocked in the same step, by cell: what one rank waits longer in a step is imbalance.
     """
 
     steps: int
@@ -142,6 +144,7 @@ class StateProfile:
     drift: Drift | None = None
     collection_seconds: float = 0.0
     lines: Mapping[str, str] = field(default_factory=dict)
+    common: Cells = field(default_factory=dict)
 
     @property
     def knows_states(self) -> bool:
@@ -155,6 +158,7 @@ class StateProfile:
                 step_seconds=math.fsum(one.critical.values()),
                 critical=one.critical,
                 ranks=one.ranks,
+                common=one.common,
                 batches=(),
             )
             for one in self.batches
@@ -166,8 +170,13 @@ class StateProfile:
             "step_seconds": self.step_seconds,
             "critical": _cells_json(self.critical),
             "ranks": _ranks_json(self.ranks),
+            "common": _cells_json(self.common),
             "batches": [
-                {"critical": _cells_json(one.critical), "ranks": _ranks_json(one.ranks)}
+                {
+                    "critical": _cells_json(one.critical),
+                    "ranks": _ranks_json(one.ranks),
+                    "common": _cells_json(one.common),
+                }
                 for one in self.batches
             ],
             "stalls": None if self.stalls is None else asdict(self.stalls),
@@ -185,13 +194,14 @@ class StateProfile:
             _cells(document["critical"]),
             _ranks(document["ranks"]),
             tuple(
-                Batch(_cells(one["critical"]), _ranks(one["ranks"]))
+                Batch(_cells(one["critical"]), _ranks(one["ranks"]), _cells(one.get("common", {})))
                 for one in document.get("batches", ())
             ),
             None if stalls is None else Stalls(**stalls),
             None if drift is None else Drift(**drift),
             float(document.get("collection_seconds", 0.0)),
             {str(k): str(v) for k, v in document.get("lines", {}).items()},
+            _cells(document.get("common", {})),
         )
 
 

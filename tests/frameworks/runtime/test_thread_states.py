@@ -107,3 +107,18 @@ def test_a_thread_that_may_use_another_core_is_seen(thread_states):
         done.set()
         thread.join()
     assert {min(usable), max(usable)} <= set(seen)
+
+
+def test_a_thread_on_its_core_is_read_without_a_system_call(thread_states, monkeypatch):
+    clock = thread_states.ThreadClock()
+    wall, cpu, calls = [10.0], [5.0], []
+    monkeypatch.setattr(thread_states.os, "pread", lambda *given: calls.append(given) or b"1 2 3")
+    monkeypatch.setattr(thread_states.time, "perf_counter", lambda: wall[0])
+    monkeypatch.setattr(thread_states.time, "thread_time", lambda: cpu[0])
+    assert clock.read() == (5.0, 2e-9)
+    wall[0], cpu[0] = 11.0, 6.0
+    assert clock.read() == (6.0, 2e-9)
+    assert len(calls) == 1
+    wall[0] = 11.1
+    assert clock.read() == (6.0, 2e-9)
+    assert len(calls) == 2

@@ -172,12 +172,11 @@ class Recorder:
         self.elements += elements
 
     def collection(self, stage: str, _: Any) -> None:
-        """Record the begin or the end of a garbage collection."""
+        """Record a garbage collection by its CPU time: it does not count waits for a core."""
         if stage == "start":
-            self.collecting = clock()
+            self.collecting = time.thread_time()
         elif self.collecting is not None:
-            if self.begun is not None:
-                self.collection_seconds += clock() - max(self.begun, self.collecting)
+            self.collection_seconds += time.thread_time() - self.collecting
             self.collecting = None
 
     def begin(self, moment: float) -> None:
