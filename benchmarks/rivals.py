@@ -1,12 +1,15 @@
 """Step time and memory of other analytical models and of Paceline on published runs.
 
-Rows are dense decoders under Megatron-like programs on A100 and H100 in Paceline's reference data.
+Rows are dense decoders in 16 bits under Megatron-like programs on A100 and H100, from Paceline's
+reference data.
 Paceline gets program, links and plan of a row, as a user types them; its shipped corrections were
 fitted to these rows too, so the errors under hold-outs are those of `paceline validate`.
 
-llm-analysis is installed from the package index into a virtual environment of its own (--venv) and
-gets the same rows, with its default efficiency (1) and with --efficiency. Calculon and SimuMax are
-not on the package index ('calculon' there is another program), so they are not run.
+llm-analysis is installed from the package index into a virtual environment of its own (--venv),
+with its default efficiency (1) and with --efficiency. Calculon and SimuMax are not on the package
+index ('calculon' there is another program): give their checkouts with --calculon and --simumax.
+Every program gets the same rows and plans; rivals_NAME.py states what it cannot describe. Errors of
+all programs are also printed for the rows that all of them answer.
 """
 
 import json
@@ -14,6 +17,7 @@ import statistics
 import subprocess
 import time
 import venv
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import gettempdir
@@ -26,8 +30,13 @@ from paceline.validation.published_job import PublishedJob, job_of
 from paceline.validation.reference_data import layout_table, reference_table
 from paceline.workload.ops import Attention, Embedding, Linear
 
-PACKAGE = "llm-analysis==0.2.2"
-WORKER = Path(__file__).with_name("rivals_llm_analysis.py")
+PACKAGES = ("llm-analysis==0.2.2", "setuptools<81")
+CHECKOUTS = {
+    "calculon": ("pandas", "psutil"),
+    "simumax": ("numpy", "pandas", "sympy", "tabulate", "matplotlib", "tqdm", "graphviz"),
+}
+"""Programs that run from a checkout, with the packages that they import."""
+PRECISIONS = ("bf16", "amp_bf16", "fp16", "amp_fp16")
 DEVICES = {
     "a100_sxm_80gb": "a100-sxm-80gb",
     "a100_sxm_40gb": "a100-sxm-40gb",
@@ -45,7 +54,8 @@ def rows(most: int) -> list[tuple[dict[str, Any], PublishedJob]]:
             continue
         job = job_of(own)
         numbers = described(job)
-        if not job.cold_obstacle and numbers is not None:
+        has_16_bits = job.workload.precision in PRECISIONS
+        if not job.cold_obstacle and numbers is not None and has_16_bits:
             seconds = job.samples / (row.throughput / job.units_per_sample)
             measured = {"id": own.id, "measured": seconds, "memory": row.memory_bytes}
             found.setdefault(own.family, []).append(({**numbers, **measured}, job))
@@ -80,23 +90,31 @@ def described(job: PublishedJob) -> dict[str, Any] | None:
         "micro_batch": micro_batch,
         "micro_batches": count,
         "recompute": str(plan.recompute),
+        "interleave": plan.interleave,
+        "fused_attention": plan.fused_attention,
+        "sequence_parallel": plan.sequence_parallel,
     }
 
 
-def installed(folder: Path) -> Path:
-    """The interpreter of a virtual environment with the rival."""
+def installed(folder: Path, packages: Sequence[str]) -> Path:
+    """The interpreter of a virtual environment with the packages."""
     python = folder / "bin" / "python"
     if not python.exists():
         venv.create(folder, with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", PACKAGE, "setuptools<81"], check=True)
+    subprocess.run(
+        [python, "-m", "pip", "install", "-q", *packages], check=True, capture_output=True
+    )
     return python
 
 
-def rival(python: Path, jobs: Sequence[dict[str, Any]], efficiency: float) -> list[dict[str, Any]]:
-    """Seconds, bytes and milliseconds per answer of llm-analysis for each row."""
-    document = json.dumps({"efficiency": efficiency, "jobs": jobs})
+def rival(
+    python: Path, program: str, jobs: Sequence[dict[str, Any]], settings: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Seconds, bytes and milliseconds per answer of another program for each row."""
+    worker = Path(__file__).with_name(f"rivals_{program}.py")
+    document = json.dumps({"settings": settings, "jobs": jobs})
     done = subprocess.run(
-        [python, WORKER], input=document, capture_output=True, text=True, check=True
+        [python, worker], input=document, capture_output=True, text=True, check=True
     )
     answers: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
     return answers
@@ -120,6 +138,9 @@ def score(
 ) -> dict[str, Any]:
     """Errors of one program, printed as a line."""
     pairs = [(g, s) for g, s in zip(given, said, strict=True) if s.get("seconds")]
+    if not pairs:
+        print(f"{name:<28} answers no row: {said[0].get('error') if said else 'no rows'}")
+        return {"answered": 0}
     time_errors = [abs(s["seconds"] / g["measured"] - 1) for g, s in pairs]
     memory = [abs(s["memory"] / g["memory"] - 1) for g, s in pairs if g["memory"]]
     figures = {
@@ -138,26 +159,55 @@ def score(
     return figures
 
 
+def answers_of_rivals(
+    options: Namespace, jobs: Sequence[dict[str, Any]]
+) -> dict[str, list[dict[str, Any]]]:
+    """Answers of every program that can be run here; a line for each that cannot."""
+    runs: list[tuple[str, str, Sequence[str], dict[str, Any]]] = [
+        (f"llm-analysis, efficiency {each:g}", "llm_analysis", PACKAGES, {"efficiency": each})
+        for each in (1.0, options.efficiency)
+    ]
+    for program, packages in CHECKOUTS.items():
+        checkout = getattr(options, program)
+        if checkout is None:
+            print(f"{program}: not on the package index and no --{program} DIR, not run")
+        else:
+            runs.append((program, program, packages, {"checkout": str(checkout.resolve())}))
+    found = {}
+    for name, program, packages, settings in runs:
+        try:
+            python = installed(options.venv / program, packages)
+            found[name] = rival(python, program, jobs, settings)
+        except (subprocess.CalledProcessError, OSError) as error:
+            print(f"{name} does not run: {error}")
+    return found
+
+
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--venv", type=Path, default=Path(gettempdir()) / "paceline-rivals")
     parser.add_argument("--rows", type=int, default=60, help="published runs to compare")
     parser.add_argument("--efficiency", type=float, default=0.5, help="second efficiency to try")
+    for program in CHECKOUTS:
+        parser.add_argument(f"--{program}", type=Path, metavar="DIR", help=f"checkout of {program}")
     options = parser.parse_args()
     chosen = rows(12 if options.quick else options.rows)
     given = [numbers for numbers, _ in chosen]
     print(f"{len(given)} published runs of dense decoders on A100 and H100")
     figures: dict[str, Any] = {"machine": machine(), "rows": [one["id"] for one in given]}
-    figures["paceline"] = score("paceline", given, own_answers([job for _, job in chosen]))
-    try:
-        python = installed(options.venv)
-    except (subprocess.CalledProcessError, OSError) as error:
-        print(f"llm-analysis does not install: {error}")
-    else:
-        for efficiency in (1.0, options.efficiency):
-            name = f"llm-analysis, efficiency {efficiency:g}"
-            figures[name] = score(name, given, rival(python, given, efficiency))
-    print("Calculon, SimuMax: not on the package index, not run")
+    answers = {"paceline": own_answers([job for _, job in chosen])}
+    answers.update(answers_of_rivals(options, given))
+    for name, said in answers.items():
+        figures[name] = score(name, given, said)
+    answered = [
+        index
+        for index in range(len(given))
+        if all(s[index].get("seconds") for s in answers.values())
+    ]
+    print(f"rows that every program answers: {len(answered)}")
+    for name, said in answers.items():
+        common = [said[index] for index in answered]
+        figures[f"{name}, common rows"] = score(name, [given[index] for index in answered], common)
     finish(figures, options.json)
 
 

@@ -1,10 +1,5 @@
-"""Answers of llm-analysis for rows on standard input; run by rivals.py in its environment."""
+"""Answers of llm-analysis for the rows of rivals.py."""
 
-import contextlib
-import io
-import json
-import logging
-import sys
 import time
 from typing import Any
 
@@ -15,11 +10,13 @@ from llm_analysis.config import (  # type: ignore[import-not-found]
     get_gpu_config_by_name,
 )
 
+from rivals_worker import serve
+
 RECOMPUTATIONS = {"selective": "SELECTIVE", "full": "FULL"}
 PARTS = ("weight", "gradient", "optimizer_state", "activation")
 
 
-def answer(job: dict[str, Any], efficiency: float) -> dict[str, Any]:
+def answer(job: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     """Seconds and bytes of one row."""
     model = ModelConfig(
         name="row",
@@ -37,7 +34,7 @@ def answer(job: dict[str, Any], efficiency: float) -> dict[str, Any]:
         model,
         get_gpu_config_by_name(job["gpu"]),
         parallelism_config=ParallelismConfig(job["tp"], job["pp"], job["dp"]),
-        flops_efficiency=efficiency,
+        flops_efficiency=settings["efficiency"],
     ).training(
         batch_size_per_gpu=job["micro_batch"],
         gradient_accumulation_steps=job["micro_batches"],
@@ -54,18 +51,5 @@ def answer(job: dict[str, Any], efficiency: float) -> dict[str, Any]:
     return {"seconds": found["latency_per_iter"], "memory": memory, "milliseconds": spent}
 
 
-def main() -> None:
-    logging.disable(logging.CRITICAL)
-    document = json.load(sys.stdin)
-    answers = []
-    for job in document["jobs"]:
-        with contextlib.redirect_stdout(io.StringIO()):
-            try:
-                answers.append(answer(job, document["efficiency"]))
-            except Exception as error:  # another program's errors: the row is not answered
-                answers.append({"error": f"{type(error).__name__}: {error}"})
-    print(json.dumps(answers))
-
-
 if __name__ == "__main__":
-    main()
+    serve(answer)
