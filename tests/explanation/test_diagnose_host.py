@@ -105,6 +105,22 @@ def test_more_workers_are_recommended_if_cores_are_free():
     assert found.saved_seconds == pytest.approx(0.091)
 
 
+def test_more_workers_leave_the_ranks_their_threads():
+    """Eight cores for two ranks of three threads: one core each is left."""
+    use = {
+        "threads": {"main": [1, 0.05, 0.0]},
+        "worker_seconds": 0.0,
+        "busy_cores": 0.0,
+        "compute_threads": 3,
+    }
+    step = seen_step({"input": 0.4}, {"input": 0.4})
+    facts = {"loader_workers": [1, 1], "core_use": [use, use]}
+    run = seen_launch(2, step, cores=range(8), facts=facts)
+    assert "no core is free" in explain([run]).findings[0].remedy
+    run = seen_launch(2, step, cores=range(12), facts=facts)
+    assert "num_workers=3 in the data loader instead of 1" in explain([run]).findings[0].remedy
+
+
 def test_without_free_cores_cheaper_input_is_recommended():
     found = input_finding(workers=8, cores=2)
     assert "num_workers" not in found.remedy

@@ -105,10 +105,11 @@ def _more_workers(case: DiagnosisInput, waited: float, rest: float) -> tuple[flo
     # Each worker of a PyTorch DataLoader loads whole batches, and batches are consumed in order: a
     # step that waits takes 1 / existing of the time of one batch.
     existing, step = case.observed.loader_workers, case.step_seconds
-    ranks = case.observed.processes / case.observed.launch.nodes
-    most = _MOST_WORKERS
+    demand, most = core_demand(case.observed), _MOST_WORKERS
     if case.observed.available_cores:
-        most = max(existing, int(_free_cores(case) / ranks) - 1)
+        # A rank keeps as many cores as it has threads.
+        free = int(_free_cores(case) / demand.ranks) - demand.threads
+        most = min(most, max(existing, free))
     workers = min(most, math.ceil(existing * step / rest))
     if workers > existing:
         remedy = f"num_workers={workers} in the data loader instead of {existing}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from paceline.step.state_profile import (
     COLLECTIVE,
     COMMUNICATE,
+    GROUP_COLLECTIVE,
     HOST,
     Cell,
     Cells,
@@ -217,6 +218,7 @@ def sum_by_part(cells: Cells) -> dict[str, float]:
 _BY_ACTIVITY = {
     COMMUNICATE: "exposed",
     COLLECTIVE: "collectives",
+    GROUP_COLLECTIVE: "collectives",
     "stall": "stalls",
     "drift": "drift",
     "input": "input",

@@ -51,6 +51,7 @@ class StudyExplanation(PublicResult, Explanation):
             document["tried"] = [
                 {
                     "try": one.remedy,
+                    "command": list(one.command),
                     "predicted_seconds": one.predicted_seconds,
                     "measured_seconds": one.measured_seconds,
                     "half_width_seconds": tables.finite(one.half_width),

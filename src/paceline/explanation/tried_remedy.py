@@ -1,6 +1,7 @@
 """Measures a remedy: the command of a launch repeated with and without it, alternately."""
 
 import math
+import shlex
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from paceline.analysis.launch_statistics import mean_step_seconds
 from paceline.errors import InputError
 from paceline.explanation.explain_step import Explanation
+from paceline.measurement.recording.redaction import REDACTED, redacted
 from paceline.stats.estimate import student_t
 from paceline.store import Launch, Status
 from paceline.units import format_seconds, plural
@@ -18,13 +20,15 @@ from paceline.units import format_seconds, plural
 class TriedRemedy:
     """A remedy with its predicted saving (None if no finding has it) and measured ones, seconds.
 
-    ``saved`` has a difference for each pair of launches without and with the remedy.
+    ``saved`` has a difference for each pair of launches without and with the remedy. ``command``
+    is the repeated command as it was recorded, without secrets.
     """
 
     remedy: str
     step_seconds: float
     predicted_seconds: float | None
     saved: tuple[float, ...]
+    command: tuple[str, ...] = ()
 
     @property
     def measured_seconds(self) -> float:
@@ -50,7 +54,7 @@ class TriedRemedy:
         return (
             f"Tried {self.remedy}: saves {format_seconds(self.measured_seconds)}{interval} of "
             f"{format_seconds(self.step_seconds)} ({predicted}; "
-            f"{plural(len(self.saved), 'pair')} of launches)"
+            f"{plural(len(self.saved), 'pair')} of launches of '{shlex.join(self.command)}')"
         )
 
 
@@ -66,6 +70,12 @@ def try_remedy(
         raise InputError(
             "--try repeats a command, and this study has none",
             "record the job with 'paceline run' first",
+        )
+
+    if any(REDACTED in word for word in command):
+        raise InputError(
+            f"--try cannot repeat a command whose secrets were not recorded: {shlex.join(command)}",
+            "record the job with 'paceline run --keep-secrets'",
         )
 
     def step(trials: Sequence[str]) -> float:
@@ -92,6 +102,7 @@ def try_remedy(
         statistics.fmean(plain for plain, _ in found),
         predicted[0] if predicted else None,
         tuple(plain - tried for plain, tried in found),
+        tuple(redacted(command)),
     )
 
 

@@ -16,6 +16,7 @@ from paceline.step.state_profile import (
     COMMUNICATE,
     HOST,
     MESSAGES,
+    SYNCHRONISING,
     Batch,
     Cell,
     Cells,
@@ -204,7 +205,7 @@ def _synchronisations(step: dict[int, RankStep]) -> list[tuple[int, dict[int, fl
     that waits least came last. Empty if the ranks' synchronisations cannot be matched.
     """
     waits = {
-        rank: [(start, end) for name, start, end in own.intervals if name in MESSAGES]
+        rank: [(start, end) for name, start, end in own.intervals if name in SYNCHRONISING]
         for rank, own in step.items()
     }
     counts = {len(own) for own in waits.values()}

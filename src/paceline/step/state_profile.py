@@ -14,7 +14,10 @@ COMMUNICATE = "communicate"
 """Waiting for gradients at the end of backward."""
 COLLECTIVE = "collective"
 """Waiting in a blocking collective of the script or of buffers."""
-MESSAGES = (COMMUNICATE, COLLECTIVE)
+GROUP_COLLECTIVE = "group collective"
+"""Waiting in a blocking collective of some of the ranks, which does not synchronise all."""
+SYNCHRONISING = (COMMUNICATE, COLLECTIVE)
+MESSAGES = (*SYNCHRONISING, GROUP_COLLECTIVE)
 HOST = "host"
 COMPUTING = ("forward", "backward", "update", HOST)
 """Activities of the training thread that are neither input nor communication, in every step."""

@@ -8,12 +8,15 @@ import pytest
 
 from paceline.measurement.recording.collect import (
     Lifetime,
+    rank_step,
     read_processes,
     same_exchanges,
     step_spans,
     watched_job,
 )
 from paceline.step import Phase, breakdown
+from paceline.step.critical_states import profile_states
+from paceline.step.state_profile import total
 
 
 def a_step(**changes: Any) -> dict[str, Any]:
@@ -68,6 +71,16 @@ def test_a_collective_of_the_script_s_own_is_no_host_time():
     parts = exposed(step)
     assert parts["communicate"] == pytest.approx(1.0)
     assert "other" not in parts
+
+
+def test_a_collective_of_some_ranks_does_not_synchronise_all():
+    segments = [*a_step()["segments"], ["group wait", 7.2, 7.8]]
+    step = rank_step(a_step(segments=segments, begun=0.0))
+    assert ("group collective", 7.2, 7.8) in step.intervals
+    late = rank_step(a_step(begun=0.0))
+    found = profile_states([{0: step, 1: late}] * 4)
+    assert total(found.critical, ("collective",)) == 0.0
+    assert found.step_seconds == pytest.approx(10.0)
 
 
 def test_without_a_loader_forward_begins_with_the_step():

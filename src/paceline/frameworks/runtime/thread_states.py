@@ -171,8 +171,16 @@ def compute_threads() -> int:
     """Threads that the framework computes with; 0 if unknown."""
     import sys
 
-    torch = sys.modules.get("torch")
+    torch, tensorflow = sys.modules.get("torch"), sys.modules.get("tensorflow")
     if torch is not None and hasattr(torch, "get_num_threads"):
         return int(torch.get_num_threads())
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
+    if tensorflow is not None and hasattr(tensorflow, "config"):
+        # 0 is a thread for each core.
+        return int(tensorflow.config.threading.get_intra_op_parallelism_threads()) or cores
+    if "jax" in sys.modules:
+        # XLA sizes its pool by the cores of the process and has no function that returns it.
+        single = "xla_cpu_multi_thread_eigen=false" in os.environ.get("XLA_FLAGS", "")
+        return 1 if single else cores
     limit = os.environ.get("OMP_NUM_THREADS", "")
     return int(limit) if limit.isdigit() else 0

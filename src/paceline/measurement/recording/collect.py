@@ -19,7 +19,13 @@ from paceline.measurement.events import Event, last_event, layer_timings, read_e
 from paceline.step import Phase, Step
 from paceline.step.breakdown import merge
 from paceline.step.critical_states import RankStep, profile_states
-from paceline.step.state_profile import COLLECTIVE, COMMUNICATE, HOST, StateProfile
+from paceline.step.state_profile import (
+    COLLECTIVE,
+    COMMUNICATE,
+    GROUP_COLLECTIVE,
+    HOST,
+    StateProfile,
+)
 from paceline.step.step_profile import StepProfile, profile_steps
 from paceline.store import LayerTiming, RankSteps
 
@@ -29,7 +35,9 @@ PROFILED_STEPS = 200
 """Maximum number of steps in the profile of a launch."""
 MOST_STATES = 1000
 """Maximum number of steps, the last ones, whose activities and states are summarised."""
-NAMED_ACTIVITIES = ("wait", "checkpoint", "evaluation", "graph search")
+WAITS = {"wait": COLLECTIVE, "group wait": GROUP_COLLECTIVE}
+"""Activities of segments in which the script waits for all ranks, or for some of them."""
+NAMED_ACTIVITIES = (*WAITS, "checkpoint", "evaluation", "graph search")
 """Segments that interrupt the phase around them."""
 
 
@@ -375,9 +383,9 @@ def _compute_spans(step: dict[str, Any], messages: Sequence[Span]) -> list[Span]
     compute: list[Span] = []
     reached: float | None = None
     segments = sorted(step["segments"], key=lambda segment: segment[1])
-    waits = merge([(start, end) for name, start, end in segments if name == "wait"])
+    waits = merge([(start, end) for name, start, end in segments if name in WAITS])
     named = [Span(n, Phase.OTHER, "compute", a, b) for n, a, b in segments if n in NAMED_ACTIVITIES]
-    others = outermost(span for span in named if span.name != "wait")
+    others = outermost(span for span in named if span.name not in WAITS)
     holes = merge([*waits, *((span.start, span.end) for span in others)])
     for name, start, end in segments:
         if name in NAMED_ACTIVITIES:
@@ -413,12 +421,17 @@ def rank_step(step: dict[str, Any]) -> RankStep:
         sent = [m for m in messages if name == "backward" and start <= m.start <= end]
         if sent:
             tails.append((max(m.start for m in sent), end))
-    waits = [(start, end) for name, start, end in step["segments"] if name == "wait"]
-    blocking, ends = (
+    by_kind = [[(a, b) for n, a, b in step["segments"] if n == kind] for kind in WAITS]
+    *waits, ends = (
         merge([(max(0.0, a), min(seconds, b)) for a, b in own if min(seconds, b) > max(0.0, a)])
-        for own in (waits, tails)
+        for own in (*by_kind, tails)
     )
-    pieces = [(COLLECTIVE, start, end) for start, end in blocking]
+    pieces = [
+        (activity, start, end)
+        for activity, own in zip(WAITS.values(), waits, strict=True)
+        for start, end in own
+    ]
+    blocking = merge([(start, end) for _, start, end in pieces])
     pieces += [
         (COMMUNICATE, a, b) for begin, stop in ends for a, b in subtract(begin, stop, blocking)
     ]

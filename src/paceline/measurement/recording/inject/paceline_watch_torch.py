@@ -203,15 +203,27 @@ def timed_collective(name: str, original: Any, recorder: Recorder, calling: Any)
             work = original(*args, **kwargs)
         finally:
             calling.now = False
-        message = recorder.message(name, bytes_of((*args, *kwargs.values())), start)
+        given = (*args, *kwargs.values())
+        size = group_size(given)
+        inside = 0 < size < sys.modules["torch.distributed"].get_world_size()
+        operation = f"{name} of {size} ranks" if inside else name
+        message = recorder.message(operation, bytes_of(given), start)
         if work is None:
             message[3] = clock()
-            recorder.segment("wait", start, message[3])
+            recorder.segment("group wait" if inside else "wait", start, message[3])
         else:
             mark_arrival(work, message)
         return work
 
     return collective
+
+
+def group_size(arguments: tuple[Any, ...]) -> int:
+    """Ranks of the process group among the arguments; 0 for the group of all ranks."""
+    for argument in arguments:
+        if callable(getattr(argument, "rank", None)) and callable(getattr(argument, "size", None)):
+            return int(argument.size())
+    return 0
 
 
 def mark_arrival(work: Any, message: list[Any]) -> None:
