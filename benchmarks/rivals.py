@@ -174,9 +174,9 @@ def answers_of_rivals(
         else:
             runs.append((program, program, packages, {"checkout": str(checkout.resolve())}))
     found = {}
-    for name, program, packages, settings in runs:
+    for name, program, needed, settings in runs:
         try:
-            python = installed(options.venv / program, packages)
+            python = installed(options.venv / program, needed)
             found[name] = rival(python, program, jobs, settings)
         except (subprocess.CalledProcessError, OSError) as error:
             print(f"{name} does not run: {error}")

@@ -61,7 +61,8 @@ def bimodal(share: float) -> Callable[[Random, int], Values]:
 
 def one_campaign(random: Random, count: int) -> Values:
     """Launches of one campaign; campaigns vary as much as launches."""
-    return independent(random, count) * np.exp(random.normal(0.0, NOISE))
+    own: Values = independent(random, count) * np.exp(random.normal(0.0, NOISE))
+    return own
 
 
 COVERAGE: dict[str, tuple[Callable[[Random, int], Values], Callable[[int], float]]] = {

@@ -209,8 +209,8 @@ def _add_series(series: Series, log: LogBuilder) -> None:
 
 def _agreed(series: Series, log: LogBuilder) -> StepEstimate | None:
     """The estimate to use; None, with a warning, if estimates disagree or none is certain."""
-    if (other := series.other_counter) is not None:
-        log.warn(f"'{series.counter}' and '{other}' advance differently: unclear which are steps")
+    if (counter := series.other_counter) is not None:
+        log.warn(f"'{series.counter}' and '{counter}' advance differently: unclear which are steps")
         return None
     estimates = step_estimates(series)
     printed = [one for one in estimates if one.is_certain and one.source != STAMPS]
