@@ -95,14 +95,7 @@ def _run_all(
             return state.ended("time")
         job = design.jobs[planned.job]
         on_launch(
-            Progress(
-                state.done,
-                state.total,
-                job,
-                tuple(seconds),
-                state.failures,
-                state.estimates(),
-            )
+            Progress(*state.progress(), job, tuple(seconds), state.failures, state.estimates())
         )
         launch = run_job(
             job,

@@ -74,23 +74,12 @@ class StudyState:
         return None
 
     def left(self) -> list[NextLaunch]:
-        return [
-            planned_launch
-            for planned_launch in self._planned_launches()
-            if not self._is_done(planned_launch, TRIES)
-        ]
+        return [one for one in self._planned_launches() if not self._is_done(one, TRIES)]
 
-    @property
-    def done(self) -> int:
-        """Number of launches that are done, including failed ones."""
-        return sum(
-            self._is_done(planned_launch, TRIES) for planned_launch in self._planned_launches()
-        )
-
-    @property
-    def total(self) -> int:
-        """Number of launches planned so far."""
-        return sum(1 for _ in self._planned_launches())
+    def progress(self) -> tuple[int, int]:
+        """Number of launches that are done, including failed ones, and planned so far."""
+        done = [self._is_done(planned, TRIES) for planned in self._planned_launches()]
+        return sum(done), len(done)
 
     @property
     def failures(self) -> int:

@@ -40,7 +40,8 @@ def time_estimate(design: Design, launches: Sequence[Launch], study: str) -> Stu
     if design.most_seconds is not None:
         most = min(most, max(0.0, design.most_seconds - math.fsum(state.seconds)))
     total = min(math.fsum(sure), most) if len(sure) == len(known) else None
-    return StudyEstimate(state.total, state.done, total, most)
+    done, planned = state.progress()
+    return StudyEstimate(planned, done, total, most)
 
 
 class _Pace:
