@@ -20,8 +20,8 @@ from paceline.spec.job_options import JobArguments, JobLists, JobOptions, SweepO
 from paceline.spec.knob import Knob, arguments_of, check_options, knobs_of
 from paceline.spec.search_options import SearchOptions
 from paceline.spec.training_options import TrainingOptions
-from paceline.toml_writer import toml_text
 from paceline.units import parse_bytes
+from toml_writer import toml_text
 
 SPECS = (JobArguments, JobOptions, SweepOptions, TrainingOptions, SearchOptions)
 

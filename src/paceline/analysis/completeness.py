@@ -28,11 +28,6 @@ class Completeness:
     apart: tuple[tuple[str, Any, Any], ...] = ()
 
     @property
-    def is_balanced(self) -> bool:
-        """Whether each planned configuration has the same number of launches."""
-        return self.measured == self.planned and self.fewest == self.most
-
-    @property
     def notes(self) -> tuple[str, ...]:
         """What is missing, and what follows from it; empty for a complete design."""
         return tuple(self._notes())

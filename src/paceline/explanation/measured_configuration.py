@@ -163,14 +163,6 @@ class MeasuredConfiguration:
         return float(others) > number("explain.finding.some_core")
 
     @property
-    def undisturbed(self) -> bool:
-        """Whether every computing thread had a core to itself."""
-        threads = self.launch.job.get("threads")
-        if not threads or self.confined or self.crowded_by_others:
-            return False
-        return float(self.processes / self.launch.nodes * threads) <= self.available_cores
-
-    @property
     def short_of_cores(self) -> bool:
         """Whether ranks and other programs could use more cores than there are."""
         launch = self.launch

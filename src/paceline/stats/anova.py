@@ -169,7 +169,6 @@ class ResidualChecks:
 
     normality_p: float
     trend_p: float
-    spread_p: float
     transformation: str
 
     @property
@@ -195,13 +194,12 @@ def check_residuals(
     sizes = [abs(residual) for residual in residuals]
     scale = max((abs(value) for value in fitted), default=0.0)
     if max(sizes, default=0.0) <= 1e-12 * scale:  # a saturated model: only rounding is left
-        return ResidualChecks(math.nan, math.nan, math.nan, "none")
+        return ResidualChecks(math.nan, math.nan, "none")
     spread = spearman_p_value(sizes, fitted)
     wider = spread < SIGNIFICANCE and min(fitted) > 0.0
     return ResidualChecks(
         normality_p_value(residuals),
         spearman_p_value(residuals, list(moments)),
-        spread,
         _transformation(sizes, fitted) if wider else "none",
     )
 

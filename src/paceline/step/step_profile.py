@@ -81,12 +81,6 @@ class StepProfile:
         return 0.0 if self.pauses is None else self.pauses.seconds
 
     @property
-    def straggling_noise_seconds(self) -> float:
-        """Twice the standard error over steps of the straggler's excess time."""
-        deviation = math.hypot(self.slowest.deviation_seconds, self.usual.deviation_seconds)
-        return 2.0 * deviation / math.sqrt(self.steps)
-
-    @property
     def idle_seconds(self) -> float:
         """Idle time of the rank that computes longest."""
         return self.step_seconds - self.slowest_seconds - self.exposed_seconds

@@ -25,7 +25,6 @@ class StudySummary:
     failed: int
     models: str
     frameworks: str
-    first_at: str
     last_at: str
     notes: tuple[str, ...] = ()
 
@@ -45,7 +44,7 @@ def study_summaries(store: Store) -> list[StudySummary]:
     found = store.rows(
         "SELECT study, COUNT(*), SUM(status = 'finished'), SUM(status = 'failed'), "
         "GROUP_CONCAT(DISTINCT model), GROUP_CONCAT(DISTINCT framework), "
-        "MIN(created_at), MAX(created_at) FROM launches "
+        "MAX(created_at) FROM launches "
         "LEFT JOIN outcomes ON outcomes.launch_id = launches.id "
         "GROUP BY study ORDER BY MIN(launches.rowid)"
     )
@@ -57,11 +56,10 @@ def study_summaries(store: Store) -> list[StudySummary]:
             bad or 0,
             str(models),
             str(frameworks),
-            str(first),
             str(last),
             notes_of(store, str(name)),
         )
-        for name, count, good, bad, models, frameworks, first, last in found
+        for name, count, good, bad, models, frameworks, last in found
     ]
 
 

@@ -116,13 +116,6 @@ class StudySettings:
 
         return read_study_file(Path(path), **others)
 
-    def to_toml(self) -> str:
-        """The study as a file that `read` reads."""
-        from paceline.study.study_file import study_document
-        from paceline.toml_writer import toml_text
-
-        return toml_text(study_document(self))
-
     @cached_property
     def points(self) -> list[dict[str, Any]]:
         """Combinations of levels to run; a single empty one without factors."""

@@ -11,13 +11,6 @@ from paceline.user_files import special_kind
 from paceline.workload.graph import Graph
 
 SYNTHETIC = "synthetic"
-RATE_RULES = {
-    "constant": "unchanged",
-    "linear": "multiplied by the global batch over the batch of one process",
-    "root": "multiplied by the square root of that ratio",
-}
-"""Scaling of the learning rate with the global batch."""
-
 SHAPES = {
     "digits": ((1, 8, 8), "digits_cnn"),
     "cifar10": (datasets.CIFAR10_SHAPE, "resnet20"),
