@@ -13,11 +13,10 @@ from paceline.cli.knob_options import options_of
 from paceline.file_errors import Problems
 from paceline.file_keys import bare, hints_of, is_mapping, keys_of, mark_of
 from paceline.frameworks import framework_registry
-from paceline.hardware.catalogue import shipped
+from paceline.hardware.catalogue import ClusterTable, shipped
 from paceline.hardware.device import Device
 from paceline.hardware.link import Link
 from paceline.hardware.provenance import Provenance
-from paceline.hardware.toml_reader import ClusterTable
 from paceline.located_toml import parse_toml
 from paceline.spec.knob import arguments_of, knobs_of
 from paceline.spec.study_options import FILE_ONLY, StudyOptions

@@ -12,8 +12,7 @@ from paceline.constants import (
     overridden,
     shipped_constants,
 )
-from paceline.constants.constant_registry import FILES
-from paceline.constants.reader import read_constants
+from paceline.constants.constant_registry import FILES, read_constants
 from paceline.errors import InputError, UnknownNameError
 from paceline.located_toml import parse_toml
 from paceline.predictor.comm.library import library

@@ -7,7 +7,7 @@ import pytest
 from paceline.errors import InputError, PacelineError
 from paceline.frameworks import framework_registry as registry
 from paceline.frameworks.command import search_path
-from paceline.frameworks.manifest import STATUSES, read_manifest
+from paceline.frameworks.framework_registry import STATUSES, read_manifest
 from paceline.frameworks.operations import COMMON_OPERATIONS
 from paceline.importers.logs.parsing.log_registry import readers
 from paceline.measurement.job import INSTRUMENTS

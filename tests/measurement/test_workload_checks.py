@@ -10,7 +10,7 @@ from workload_checks import check
 from workload_page import page
 
 from paceline.workload import zoo
-from paceline.workload.zoo.configured import families
+from paceline.workload.zoo.zoo_registry import families
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 

@@ -9,10 +9,10 @@ from builders import comparison_launches, keep, keep_profile, study_launches, ti
 import paceline
 from commandline import next_commands, run, try_out
 from paceline.errors import EnvironmentUnusableError, PacelineError
-from paceline.publications import measured_parts
+from paceline.publications import run_studies
 from paceline.publications.dp_vs_tp import compare_dp_tp, crossover_batch
-from paceline.publications.measured_parts import planned_part, study_settings
 from paceline.publications.publication import MeasuredPart, published_studies
+from paceline.publications.run_studies import planned_part, study_settings
 from paceline.publications.site.measured_section import without_paths
 from paceline.store import Store
 from paceline.workload import zoo
@@ -32,7 +32,7 @@ def only_torch(monkeypatch):
         if wanted.environment != "torch":
             raise EnvironmentUnusableError("not here", "install it")
 
-    monkeypatch.setattr(measured_parts, "check_runnable", check)
+    monkeypatch.setattr(run_studies, "check_runnable", check)
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_parts_that_cannot_run_have_a_reason(only_torch, tmp_path, monkeypatch):
     def refuse(settings, run_here=True):
         raise PacelineError("2 processes need 2 cores, and there is 1", "take fewer")
 
-    monkeypatch.setattr(measured_parts.StudySettings, "design", refuse)
+    monkeypatch.setattr(run_studies.StudySettings, "design", refuse)
     found = planned_part(PARTS[0], tmp_path / "own.db")
     assert found.study is None
     assert "there is 1 (take fewer)" in found.reason
@@ -161,13 +161,13 @@ def test_existing_launches_are_not_repeated(monkeypatch, quick_framework, tmp_pa
     part = MeasuredPart("erad2021-phases", "quick", {})
     settings = study_settings(part)
     quick = settings.of(model="resnet20", batch=4, frameworks="quick", launches=1, steps=2)
-    monkeypatch.setattr(measured_parts, "study_settings", lambda part, short: quick)
+    monkeypatch.setattr(run_studies, "study_settings", lambda part, short: quick)
     with Store(path) as store:
         keep_profile(store)
     told = []
     for _ in range(2):
         planned = planned_part(part, path)
-        measured_parts.run_parts([planned], path, on_launch=told.append)
+        run_studies.run_parts([planned], path, on_launch=told.append)
     assert len(told) == len(planned.study.launches) == 1
 
 

@@ -14,10 +14,9 @@ from installation import builds
 from paceline.frameworks.command import interpreter, worker_variables
 from paceline.frameworks.framework_registry import framework, frameworks
 from paceline.store import Store
-from paceline.testing.adapter_suite import CHECKS, QUICK
+from paceline.testing.adapter_suite import CHECKS, QUICK, check_network, is_small_enough
 from paceline.testing.bench import Bench
 from paceline.testing.contract import run_check
-from paceline.testing.network_checks import check_network, is_small_enough
 from paceline.workload import zoo
 
 ORDINARY = ("losses", "synchronisation", "crash", "out of memory")

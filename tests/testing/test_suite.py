@@ -6,13 +6,12 @@ import pytest
 from builders import study_launches
 
 from paceline.store import Store
-from paceline.testing import failure_checks
-from paceline.testing.adapter_suite import QUICK
+from paceline.testing import adapter_suite
+from paceline.testing.adapter_suite import QUICK, SMALL_TOLERANCE, small_job
 from paceline.testing.bench import Bench
 from paceline.testing.contract import run_check
 from paceline.testing.reference import reference_losses
 from paceline.testing.small_networks import SMALL_NETWORKS
-from paceline.testing.training_checks import SMALL_TOLERANCE, small_job
 
 
 def off_by_one_percent(job):
@@ -47,7 +46,7 @@ def test_a_worker_that_trains_nothing_fails(bench, check, message):
 
 def test_a_worker_that_times_out_before_it_is_ready_fails(bench, monkeypatch):
     """The quick worker never says that it is."""
-    monkeypatch.setattr(failure_checks, "TIMEOUT_SECONDS", (1.0, 2.0))
+    monkeypatch.setattr(adapter_suite, "TIMEOUT_SECONDS", (1.0, 2.0))
     result = run_check("timeout", QUICK["timeout"], bench)
     assert result.passed is False
     assert result.message == "not all ranks were ready after 2 s"

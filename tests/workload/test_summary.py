@@ -2,8 +2,8 @@
 
 import pytest
 
+from paceline.catalog.model_tables import grouped_layers, single_layers
 from paceline.workload import zoo
-from paceline.workload.summary import grouped_layers, single_layers
 
 
 @pytest.mark.parametrize("name", ["resnet50", "densenet121", "gpt3_175b", "inception_v3", "vgg16"])

@@ -42,8 +42,7 @@ class Calibration(PublicResult):
 
     def parts(self) -> list[Part]:
         """Tables of the profile and the curve, lines of the fit."""
-        from paceline.calibration.fit_tables import fit_lines
-        from paceline.calibration.profile_tables import curve_parts, profile_parts
+        from paceline.calibration.calibration_tables import curve_parts, fit_lines, profile_parts
 
         parts: list[Part] = []
         if self.profile is not None:

@@ -2,19 +2,27 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Unpack
 
 from paceline.analysis.configurations import LaunchGroup, grouped, ran_natively
 from paceline.calibration.machine_evidence import machine_corrections, machine_evidence
 from paceline.calibration.measured_job import MeasuredJob, measured_job
 from paceline.calibration.prediction_error import Comparison, compare_processes
 from paceline.errors import InputError
+from paceline.hardware import catalogue
 from paceline.hardware.link import Link
 from paceline.hardware.machine_profile import MachineProfile
 from paceline.hardware.this_machine import machine_cluster
+from paceline.measurement.probe.machine_probe import current_profile
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.predict import predict
 from paceline.predictor.prediction import Prediction
-from paceline.store import Launch
+from paceline.spec.job_options import LocalOptions
+from paceline.spec.jobs import LOCAL, check_job
+from paceline.spec.resolve_model import Model
+from paceline.spec.resolve_workload import workload_of
+from paceline.store import Launch, Store, default_store_path
 from paceline.topology import Topology
 from paceline.workload.workload import Workload
 
@@ -147,4 +155,41 @@ def _needs(model: str, batch: int | None) -> InputError:
     return InputError(
         f"too few launches of '{model}' with these options to predict the job",
         f"run 'paceline measure --model {model}{option} -j 1x1 --instrument none,layers'",
+    )
+
+
+def predict_local(
+    model: Model | None,
+    topologies: Sequence[Topology] = (),
+    *,
+    store: Path | None = None,
+    **options: Unpack[LocalOptions],
+) -> LocalPredictions:
+    """Predict processes of this machine, or nodes like it connected by ``link``.
+
+    ``topologies`` are nodes x processes [every number that ran co-located]. The evidence is
+    launches of the same model, ``batch``, ``framework``, ``precision`` and ``seq``, or the
+    machine's profile if there are none.
+    """
+    job = check_job(options, LOCAL, LocalOptions)
+    if model is None:
+        raise InputError(
+            "no model to predict", "use --model NAME ('paceline catalog models' lists all)"
+        )
+    path, link = store or default_store_path(), job.get("link")
+    launches, profile = [], None
+    if path.exists():
+        with Store(path, create=False) as opened:
+            launches, profile = opened.launches(), current_profile(opened)
+    return predict_from_launches(
+        launches,
+        profile,
+        lambda: workload_of(model, 1, job),
+        topologies,
+        catalogue.link(link) if link else None,
+        model=model if isinstance(model, str) else workload_of(model, 1, job).graph.name,
+        batch=job.get("batch"),
+        framework=job.get("framework"),
+        precision=job.get("precision"),
+        sequence=job.get("seq"),
     )

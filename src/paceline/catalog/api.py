@@ -201,8 +201,7 @@ def inspect(
 
 
 def _hardware(kind: str, name: str | None, file: Path | str | None) -> Listing:
-    from paceline.catalog.hardware_entries import hardware_entry
-    from paceline.catalog.hardware_lists import hardware_list
+    from paceline.catalog.hardware_tables import hardware_entry, hardware_list
     from paceline.hardware.catalogue import catalogue
 
     known = catalogue().extended_with(Path(file)) if file else catalogue()

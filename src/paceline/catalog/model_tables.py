@@ -1,6 +1,8 @@
 """Models with their costs as tables and as JSON."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from paceline.render.table import Align, Column, Table
@@ -8,14 +10,46 @@ from paceline.render.terminal import bar_text
 from paceline.units import format_bytes, format_count, format_flops
 from paceline.workload import zoo
 from paceline.workload.capture_notes import capture_notes, unknown_operations
-from paceline.workload.cost import GROWING_QUANTITIES, GraphCost, LayerCost, Shape
+from paceline.workload.cost import GROWING_QUANTITIES, GraphCost, LayerCost, Number, Shape
 from paceline.workload.graph import Graph
 from paceline.workload.ops.dimensions import describe
 from paceline.workload.precision import precision as find_precision
-from paceline.workload.summary import LayerGroup, grouped_layers, single_layers
 
 _BAR_WIDTH = 14
 _LEAST_BAR = 1 / 8
+
+
+Quantity = Callable[[LayerCost], Number]
+
+
+@dataclass(frozen=True)
+class LayerGroup:
+    """Consecutive layers of one scope, or of ``repeats`` identical scopes.
+
+    Quantities are sums over all of them.
+    """
+
+    name: str
+    layers: tuple[LayerCost, ...]
+    repeats: int = 1
+
+    @property
+    def kind(self) -> str:
+        """The kind of a single layer; otherwise the number of layers per scope."""
+        if len(self.layers) == 1:
+            return self.layers[0].kind
+        each = f"{len(self.layers) // self.repeats} layers"
+        return each if self.repeats == 1 else f"{self.repeats} x {each}"
+
+    @property
+    def output(self) -> LayerCost:
+        return self.layers[-1]
+
+    def total(self, quantity: Quantity) -> Number:
+        result: Number = 0
+        for layer in self.layers:
+            result = result + quantity(layer)
+        return result
 
 
 def model_facts(name: str) -> dict[str, Any]:
@@ -170,3 +204,74 @@ def _sample(model: dict[str, Any]) -> str:
     if model["sequence"] is not None:
         return f"{model['sequence']} tokens"
     return describe(tuple(next(iter(model["inputs"].values())))).replace("scalar", "1 pair")
+
+
+def single_layers(layers: Sequence[LayerCost]) -> list[LayerGroup]:
+    return [LayerGroup(layer.name, (layer,)) for layer in layers]
+
+
+def grouped_layers(layers: Sequence[LayerCost], most: int = 48) -> list[LayerGroup]:
+    """Group layers by block, or by outermost scope if that gives more than ``most`` groups.
+
+    A block is a scope that ends in a number (``layer1.0``); consecutive blocks with equal costs
+    become one group (``blocks.0-95``).
+    """
+    by_block = _merged([_group(name, part) for name, part in _runs(layers, _block)])
+    if len(by_block) <= most:
+        return by_block
+    return [_group(name, part) for name, part in _runs(layers, _outermost)]
+
+
+def _runs(
+    layers: Sequence[LayerCost], scope: Callable[[str], str]
+) -> list[tuple[str, list[LayerCost]]]:
+    return [(name, list(part)) for name, part in groupby(layers, key=lambda x: scope(x.name))]
+
+
+def _group(name: str, layers: Sequence[LayerCost]) -> LayerGroup:
+    return LayerGroup(name, tuple(layers))
+
+
+def _block(name: str) -> str:
+    parts = name.split(".")
+    for position, part in enumerate(parts[:-1]):
+        if part.isdigit():
+            return ".".join(parts[: position + 1])
+    return _outermost(name)
+
+
+def _outermost(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def _merged(groups: Sequence[LayerGroup]) -> list[LayerGroup]:
+    merged: list[LayerGroup] = []
+    for key, run in groupby(groups, key=_costs):
+        same = list(run)
+        numbered = same[0].name.rpartition(".")[2].isdigit()
+        if len(same) == 1 or not numbered or not key:
+            merged += same
+            continue
+        last = same[-1].name.rpartition(".")[2]
+        layers = tuple(layer for group in same for layer in group.layers)
+        merged.append(LayerGroup(f"{same[0].name}-{last}", layers, len(same)))
+    return merged
+
+
+def _costs(group: LayerGroup) -> tuple[object, ...]:
+    """Equal for blocks of one parent with the same costs.
+
+    Activation memory is left out: a tensor is charged to the first of its readers only.
+    """
+    scope = group.name.rpartition(".")[0]
+    costs = tuple(
+        (
+            layer.kind,
+            layer.tensors,
+            layer.output_shape,
+            layer.profile.forward_flops,
+            layer.profile.input_gradient_flops,
+        )
+        for layer in group.layers
+    )
+    return (scope, costs)

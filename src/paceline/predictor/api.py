@@ -87,7 +87,7 @@ def _predict(job: JobRequest, plan: Plan | None, evidence: "Evidence | Study | N
     options = job.options
     has_target = job.cluster is not None or options.get("device") or options.get("trace")
     if not has_target and not isinstance(evidence, Evidence):
-        from paceline.calibration.predict_local import predict_local
+        from paceline.calibration.local_prediction import predict_local
 
         topology = (options.pop("nodes", None) or 1, options.pop("processes", None) or 1)
         store = None if evidence is None else evidence.path

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from paceline import __version__
 from paceline.analysis.launch_tables import warnings_of
-from paceline.calibration.comparison_tables import comparison_table
-from paceline.calibration.profile_tables import describe_profile
+from paceline.calibration.calibration_tables import comparison_table, describe_profile
 from paceline.errors import PacelineError
 from paceline.explanation.explanation_tables import level_lines, parts_table, verdict_of
 from paceline.measurement.environment import load_average, machine_fingerprint

@@ -3,7 +3,7 @@
 Values are float64, samples first, then channels. A layer takes its node, its input values and its
 parameters, and returns its result and a function from the gradient of the result to the gradients
 of inputs and parameters. Layers of sequences are in
-`reference_sequence_layers`, losses in `reference_loss_layers`.
+`reference_sequence_layers`, losses in `reference`.
 """
 
 import itertools

@@ -8,8 +8,8 @@ import pytest
 from paceline.errors import InputError, PacelineError, UnknownNameError
 from paceline.spec.resolve_model import is_user_model
 from paceline.workload.capture import load_user_model
-from paceline.workload.capture.factory_call import parse_factory_call
 from paceline.workload.capture.inputs import InputShape, parse_input, parse_inputs
+from paceline.workload.capture.python_file import parse_factory_call
 
 torch_needed = pytest.mark.torch
 

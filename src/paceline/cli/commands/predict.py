@@ -171,7 +171,7 @@ def _answer(options: dict[str, Any], target_efficiency: str | None, store: Path 
 
 def _local(options: dict[str, Any], store: Path | None) -> "LocalPredictions":
     """Predictions for this machine: one model, any number of topologies."""
-    from paceline.calibration.predict_local import predict_local
+    from paceline.calibration.local_prediction import predict_local
     from paceline.topology import parse_topology
 
     given = {name: value for name, value in options.items() if value not in (None, ())}
@@ -221,7 +221,7 @@ def _show(answer: _Answer) -> None:
     if here is None or here.alone is None:
         show(prediction_parts(predictions))
     else:
-        from paceline.calibration.comparison_tables import comparison_table
+        from paceline.calibration.calibration_tables import comparison_table
 
         show([comparison_table(here.alone, here.comparisons), *notes_of(predictions)])
     if answer.runs:

@@ -1,6 +1,6 @@
 """Evidence for predictions: timed layers of the network, and the machine probe."""
 
-from paceline.calibration.profile_tables import gemm_table
+from paceline.calibration.calibration_tables import gemm_table
 from paceline.render.figures import CollectiveInfo, CollectiveSeries, LayersInfo, LayerSize, figure
 from paceline.render.html_page import Section
 from paceline.render.number_format import Ranged

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from paceline.calibration.comparison_tables import comparison_table
+from paceline.calibration.calibration_tables import comparison_table
 from paceline.calibration.prediction_error import Comparison
 from paceline.explanation.explain_step import Explanation
 from paceline.render.figures import (

@@ -4,8 +4,9 @@ import ast
 import importlib.util
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from paceline.naming import look_up
 from paceline.units import format_bytes
 from paceline.workload.capture.construction import MemorylessMode, made_under
 from paceline.workload.capture.error_messages import NeedsDataError
-from paceline.workload.capture.factory_call import FactoryCall, parse_factory_call
 from paceline.workload.capture.fake import ExampleInputs, plain_module
 from paceline.workload.capture.inputs import InputShape
 from paceline.workload.capture.steps import capture_module
@@ -27,6 +27,18 @@ REAL_BYTES_ALLOWED = 2**30
 """Limit of real tensors in a model, for example those created from NumPy arrays."""
 
 REAL_CONSTRUCTOR_NOTE = "the constructor reads tensor values, so it was run in real memory"
+
+
+@dataclass(frozen=True)
+class FactoryCall:
+    """A name in the user's file, or a call of it with arguments."""
+
+    name: str
+    call: ast.Call | None = None
+
+    def value(self, find: Callable[[str], Any]) -> Any:
+        """The result of the call or the value of the name; ``find`` looks up names."""
+        return find(self.name) if self.call is None else _value(self.call, find)
 
 
 def load_python(path: Path, factory: str, shapes: list[InputShape]) -> Graph:
@@ -198,3 +210,46 @@ def _relative_levels(path: Path) -> int:
 
 def _article(noun: str) -> str:
     return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
+
+
+_EXAMPLE = "such as 'model.py:UNet(3, classes=2)' or 'model.py:GPT(GPTConfig(n_layer=2))', quoted"
+_HINT = f"write a name or a call, {_EXAMPLE}"
+
+
+def parse_factory_call(text: str) -> FactoryCall:
+    """Parse a name or a call; raise `InputError` for any other expression."""
+    try:
+        body = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise InputError(f"'{text}' is neither a name nor a call", _HINT) from None
+    if isinstance(body, ast.Name):
+        return FactoryCall(body.id)
+    if isinstance(body, ast.Call) and isinstance(body.func, ast.Name):
+        return FactoryCall(body.func.id, body)
+    raise InputError(f"'{text}' is neither a name nor a call", _HINT)
+
+
+def _value(node: ast.expr, find: Callable[[str], Any]) -> Any:
+    match node:
+        case ast.Name(id=name):
+            return find(name)
+        case ast.Attribute(value=owner, attr=attribute):
+            return getattr(_value(owner, find), attribute)
+        case ast.Call(func=called, args=arguments, keywords=keywords):
+            named = {
+                keyword.arg: _value(keyword.value, find) for keyword in keywords if keyword.arg
+            }
+            return _value(called, find)(
+                *(_value(argument, find) for argument in arguments), **named
+            )
+        case ast.List(elts=parts):
+            return [_value(part, find) for part in parts]
+        case ast.Tuple(elts=parts):
+            return tuple(_value(part, find) for part in parts)
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        raise InputError(
+            f"'{ast.unparse(node)}' is not a literal, a name or a call",
+            f"use numbers, strings and calls, {_EXAMPLE}",
+        ) from None

@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     )
     from paceline.workload.ops.base import OPS
     from paceline.workload.ops.convolution import Convolution
-    from paceline.workload.ops.dense import ClassToken, Embedding, Linear, PositionEmbedding
+    from paceline.workload.ops.dense import (
+        ClassToken,
+        DotInteraction,
+        Embedding,
+        Linear,
+        MatrixProduct,
+        PositionEmbedding,
+    )
     from paceline.workload.ops.experts import MixtureOfExperts
     from paceline.workload.ops.losses import (
         CrossEntropy,
@@ -29,7 +36,6 @@ if TYPE_CHECKING:
         FocalLoss,
         WeightedSum,
     )
-    from paceline.workload.ops.matrix_product import DotInteraction, MatrixProduct
     from paceline.workload.ops.norms import (
         BatchNorm,
         FrozenBatchNorm,
@@ -66,10 +72,9 @@ _HOMES = {
     "adaptive": "AdaptiveCrossEntropy AdaptiveEmbedding",
     "attention": "AdditiveAttention Attention RelativeAttention Rotary",
     "convolution": "Convolution",
-    "dense": "ClassToken Embedding Linear PositionEmbedding",
+    "dense": "ClassToken DotInteraction Embedding Linear MatrixProduct PositionEmbedding",
     "experts": "MixtureOfExperts",
     "losses": "CrossEntropy CtcLoss ElementwiseLoss FocalLoss WeightedSum",
-    "matrix_product": "DotInteraction MatrixProduct",
     "norms": "BatchNorm FrozenBatchNorm GroupNorm LayerNorm LocalResponseNorm RmsNorm",
     "pointwise": "Activation Add AddPerChannel Dropout FusedSum Multiply Prelu",
     "pooling": "AveragePool GlobalAveragePool MaxPool",

@@ -1,24 +1,89 @@
-"""One device, link, cluster, library or framework with the source of each number."""
+"""Devices, links, clusters, libraries and frameworks: as lists, and one with its sources."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from paceline.catalog.hardware_facts import (
-    cluster_facts,
-    describe_input,
-    describe_policy,
-    device_facts,
-    link_facts,
-)
 from paceline.catalog.listing import Listing
-from paceline.hardware import Cluster, Device, Link
+from paceline.hardware import Cluster, Device, Link, Provenance
 from paceline.hardware.catalogue import Catalogue
-from paceline.predictor.comm.library import Library, Variant, library
-from paceline.predictor.framework_profiles import FrameworkProfile, framework
+from paceline.predictor.comm.library import Library, Variant, library, library_names
+from paceline.predictor.framework_profiles import FrameworkProfile, framework, framework_names
 from paceline.render.table import Column, Table
 from paceline.render.terminal import prose
 from paceline.units import format_bandwidth, format_bytes, format_flops, format_seconds
+
+
+def device_facts(device: Device) -> dict[str, Any]:
+    """A device as JSON; field names contain units, ``sources`` the source of each number."""
+    return {
+        "name": device.name,
+        "vendor": device.vendor,
+        "kind": device.kind,
+        "peak_flops_per_second": dict(device.peak_flops),
+        "attainable_flops_per_second": dict(device.attainable_flops),
+        "matrix_precisions": sorted(device.matrix_precisions),
+        "memory_bytes": device.memory_bytes,
+        "memory_bandwidth_bytes_per_second": device.memory_bandwidth,
+        "compute_units": device.compute_units,
+        "clock_mhz": device.clock_mhz,
+        "power_watts": device.power_watts,
+        "year": device.year,
+        "notes": device.notes,
+        "sources": _sources_json(device.provenance),
+    }
+
+
+def link_facts(link: Link) -> dict[str, Any]:
+    """A link as JSON; field names contain units, ``sources`` the source of each number."""
+    return {
+        "name": link.name,
+        "scope": link.scope,
+        "technology": link.technology,
+        "transport": link.transport,
+        "bandwidth_bytes_per_second": link.bandwidth,
+        "per": link.per,
+        "latency_seconds": link.latency_seconds,
+        "collective_bandwidth_bytes_per_second": link.collective_bandwidth,
+        "sums_in_switch": link.sums_in_switch,
+        "notes": link.notes,
+        "sources": _sources_json(link.provenance),
+    }
+
+
+def cluster_facts(cluster: Cluster) -> dict[str, Any]:
+    """A cluster as JSON, with the names of its parts and the source of each number."""
+    links = {"intra": cluster.intra, "inter": cluster.inter, "host": cluster.host}
+    return {
+        "name": cluster.name,
+        "device": cluster.device.name,
+        "devices_per_node": cluster.devices_per_node,
+        "nodes": cluster.nodes,
+        **{key: link.name if link else None for key, link in links.items()},
+        "nics_per_node": cluster.nics_per_node,
+        "oversubscription": cluster.oversubscription,
+        "price_per_device_hour": cluster.price_per_device_hour,
+        "notes": cluster.notes,
+        "sources": _sources_json(cluster.provenance),
+    }
+
+
+def _sources_json(provenance: Mapping[str, Provenance]) -> dict[str, Any]:
+    return {key: asdict(source) for key, source in provenance.items()}
+
+
+def describe_policy(one: FrameworkProfile) -> str:
+    """The policy of gradient synchronisation, such as ``bucketed, 25 MB``."""
+    synchronisation = one.synchronisation
+    text = str(synchronisation.policy).replace("_", " ")
+    if text == "bucketed":
+        text += f", {format_bytes(synchronisation.bucket_bytes)}"
+    return text + (", parameter servers" if synchronisation.exchange == "parameter_server" else "")
+
+
+def describe_input(one: FrameworkProfile) -> str:
+    """When the next batch is prepared."""
+    return "overlapped" if one.input_overlapped else "between steps"
 
 
 def hardware_entry(kind: str, name: str, known: Catalogue) -> Listing:
@@ -184,3 +249,100 @@ def _numbered(sources: list[str]) -> list[str]:
 
 def _shown(value: Any, text: Callable[[Any], str]) -> str | None:
     return None if value is None else text(value)
+
+
+_TERA, _GIGA = 1e-12, 1e-9
+EXAMPLES = {
+    "devices": "v100",
+    "links": "ib_edr_100g",
+    "clusters": "dgx-a100",
+    "libraries": "nccl",
+    "frameworks": "torch-ddp",
+}
+"""One name of each list."""
+
+
+def hardware_list(kind: str, known: Catalogue) -> Listing:
+    """All devices, links, clusters, libraries or frameworks."""
+    entries: Iterable[dict[str, Any]]
+    match kind:
+        case "devices":
+            table, entries = (
+                _devices(known.devices.values()),
+                map(device_facts, known.devices.values()),
+            )
+        case "links":
+            table, entries = _links(known.links.values()), map(link_facts, known.links.values())
+        case "clusters":
+            found = list(known.clusters.values())
+            table, entries = _clusters(found), map(cluster_facts, found)
+        case "libraries":
+            libraries = [library(name) for name in library_names()]
+            table, entries = _libraries(libraries), map(asdict, libraries)
+        case _:
+            profiles = [framework(name) for name in framework_names()]
+            table, entries = _frameworks(profiles), map(asdict, profiles)
+    more = (f"paceline catalog {kind} {EXAMPLES[kind]}", "paceline predict --help")
+    return Listing(kind, tuple(entries), (table,), more)
+
+
+def _devices(devices: Iterable[Device]) -> Table:
+    def rate(name: str) -> tuple[Column, Callable[[Device], float | None]]:
+        return Column(name, "TFLOP/s", scale=_TERA), lambda one: one.peak_flops.get(name)
+
+    return Table.of(
+        devices,
+        (Column("device"), lambda one: one.name),
+        *map(rate, ("fp32", "tf32", "fp16", "bf16", "fp8")),
+        (Column("memory", "GB", scale=_GIGA, decimals=0), lambda one: one.memory_bytes),
+        (Column("bandwidth", "GB/s", scale=_GIGA, decimals=0), lambda one: one.memory_bandwidth),
+        note="Dense peaks; unknown values are empty. Give a NAME for the sources.",
+    )
+
+
+def _links(links: Iterable[Link]) -> Table:
+    reached = Column("collective bandwidth", "GB/s", scale=_GIGA, decimals=0)
+    return Table.of(
+        links,
+        (Column("link"), lambda one: one.name),
+        (Column("scope"), lambda one: one.scope),
+        (Column("technology"), lambda one: f"{one.technology} {one.transport}".strip()),
+        (Column("bandwidth", "GB/s", scale=_GIGA), lambda one: one.bandwidth),
+        (Column("per"), lambda one: one.per),
+        (Column("latency", "us", scale=1e6), lambda one: one.latency_seconds),
+        (reached, lambda one: one.collective_bandwidth),
+        note="Unidirectional bandwidth. Latency of wire and adapter, without that of libraries.",
+    )
+
+
+def _clusters(clusters: Iterable[Cluster]) -> Table:
+    return Table.of(
+        clusters,
+        (Column("cluster"), lambda one: one.name),
+        (Column("device"), lambda one: one.device.name),
+        (Column("devices/node", decimals=0), lambda one: float(one.devices_per_node)),
+        (Column("intra-node link"), lambda one: one.intra.name if one.intra else None),
+        (Column("inter-node link"), lambda one: one.inter.name if one.inter else None),
+        (Column("NICs", decimals=0), lambda one: float(one.nics_per_node)),
+    )
+
+
+def _libraries(libraries: Iterable[Library]) -> Table:
+    def algorithms(one: Library) -> str:
+        found = (v.algorithm for v in one.variants if v.operation == "all_reduce")
+        return ", ".join(dict.fromkeys(found))
+
+    return Table.of(
+        libraries,
+        (Column("library"), lambda one: one.name),
+        (Column("all-reduce algorithms"), algorithms),
+        (Column("source"), lambda one: one.source),
+    )
+
+
+def _frameworks(frameworks: Iterable[FrameworkProfile]) -> Table:
+    columns = (Column("framework"), Column("title"), Column("gradients"), Column("input pipeline"))
+    rows = tuple(
+        (one.name, one.title, describe_policy(one), describe_input(one)) for one in frameworks
+    )
+    return Table(columns, rows)
