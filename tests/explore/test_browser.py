@@ -1,10 +1,12 @@
 """A newcomer's way through the page, in a real browser."""
 
 import json
+import re
 
 import pytest
 
 from explore.test_states import CLUSTER, FILES
+from pictures import difference, small
 
 TWO = "?c=model%3Dresnet50%26nodes%3D4&c=model%3Dresnet101%26nodes%3D4&edited=2"
 
@@ -65,7 +67,7 @@ def test_a_wrong_board_in_the_address_is_an_error(opened, query, message):
 
 
 def test_every_panel_opens(opened):
-    page = opened("?nodes=2&batch=32")
+    page = opened("?model=alexnet&cluster=hkbu-v100-pcie&nodes=2&batch=32")
     for name in ("whatif", "plans", "surface", "timeline", "published"):
         page.click(f"details[data-panel={name}] summary")
         page.wait_for_selector(f"details[data-panel={name}] .panel:not([aria-busy]) > *")
@@ -225,13 +227,46 @@ def test_the_board_can_be_saved(opened):
         assert download.value.path().read_bytes().startswith(start)
 
 
-def test_a_saved_figure_carries_its_style(opened, chromium, tmp_path):
-    page = opened("?nodes=4")
+def test_a_saved_figure_looks_as_on_the_page(opened, chromium, tmp_path):
+    page = opened(TWO)
+    shown = small(page.locator("#chart svg").screenshot())
     with page.expect_download() as download:
         page.click("[data-save=svg]")
     download.value.save_as(tmp_path / "scaling.svg")
-    alone = chromium.new_page()
+    alone = chromium.new_page(viewport=page.viewport_size)
     alone.goto((tmp_path / "scaling.svg").as_uri())
-    opacity = "getComputedStyle(document.querySelector('.band')).fillOpacity"
-    assert alone.evaluate(opacity) == "0.16"
+    assert difference(small(alone.locator("svg").screenshot()), shown) < 0.01
     alone.close()
+
+
+def test_no_crossover_is_a_sentence_and_a_long_default_is_not_cut(opened):
+    page = opened("?nodes=2&global_batch=64")
+    page.click("details[data-panel=surface] summary")
+    page.wait_for_selector("details[data-panel=surface] >> text=No crossover: data parallelism")
+    assert page.get_attribute("input[name=lora]", "placeholder") == "default"
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_names_in_the_legend_are_whole(opened, width):
+    page = opened(TWO + "&c=model%3Dllama3_70b%26cluster%3Ddgx-h100%26nodes%3D2", width=width)
+    page.wait_for_selector(".card:nth-child(3) .fit")
+    ends = "[...document.querySelectorAll('#chart .label')].map((e) => e.getBoundingClientRect())"
+    chart = page.locator("#chart svg").bounding_box()
+    labels = page.evaluate(f"{ends}.map((box) => [box.right, box.bottom])")
+    assert len(labels) >= 3 and max(right for right, _ in labels) <= chart["x"] + chart["width"]
+    band = page.locator("#chart .band").first.bounding_box()
+    assert max(bottom for _, bottom in labels) <= band["y"] + 1
+
+
+def test_numbers_have_three_digits_and_options_are_not_broken(opened):
+    page = opened("?model=llama3_8b&cluster=dgx-h100&nodes=2&batch=2")
+    shown = page.inner_text(".card .key") + page.inner_text(".card .range")
+    numbers = [text.replace(",", "") for text in re.findall(r"\d[\d,.]*\d", shown)]
+    digits = [len(text.replace(".", "").strip("0")) for text in numbers]
+    assert len(numbers) > 6 and max(digits) <= 3
+    assert (
+        page.locator("#notes .whole", has_text="--tp").first.evaluate(
+            "(node) => node.getClientRects().length"
+        )
+        == 1
+    )

@@ -55,10 +55,12 @@ def show(parts: "Iterable[Part]") -> None:
     coloured = sys.stdout.isatty() or "FORCE_COLOR" in os.environ
     markup = click.get_current_context().find_root().params.get("tables", "text")
     for part in parts:
-        if isinstance(part, str) and coloured and markup == "text":
-            print_lines(((escape_controls(line), "") for line in part.split("\n")), None)
-        elif isinstance(part, str):
-            echo(part, err=markup != "text")  # a file of tables contains tables only
+        if isinstance(part, str):
+            lines = [shown for line in part.split("\n") for shown in _sentences(line)]
+            if coloured and markup == "text":
+                print_lines(((escape_controls(line), "") for line in lines), None)
+            else:
+                echo("\n".join(lines), err=markup != "text")  # a file of tables has tables only
         elif not isinstance(part, Table):
             print_waterfall(part.waterfall, part.subject, part.real)
         elif markup == "text":
@@ -67,6 +69,15 @@ def show(parts: "Iterable[Part]") -> None:
             from paceline.render.markup import MARKUPS
 
             echo(MARKUPS[markup](part))
+
+
+def _sentences(line: str) -> list[str]:
+    """Notes and sentences broken at the terminal's width; commands and columns as they are."""
+    from paceline.render.terminal import prose
+
+    if line.startswith("note: "):
+        return prose(line, " " * 6)
+    return prose(line) if line.endswith(".") and line[:1].isalnum() else [line]
 
 
 def warn(lines: Iterable[str]) -> None:

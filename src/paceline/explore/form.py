@@ -10,6 +10,8 @@ _WITH_SLIDER = {"batch"}
 _CLOSED = {"Measurements", "Training run"}
 _MOST_STEPS = 16
 """Largest power of two of a slider."""
+_LONGEST_PLACEHOLDER = 12
+"""Characters that a field shows; the tooltip has the whole default."""
 
 
 def form_html() -> str:
@@ -39,7 +41,8 @@ def _field(knob: KnobField) -> str:
         options = "".join(f"<option>{escape(name)}</option>" for name in names)
         field = f'<select name="{knob.name}"><option value="">{usual}</option>{options}</select>'
     else:
-        field = f'<input name="{knob.name}" placeholder="{usual}"{_number(knob)}>'
+        shown = usual if len(usual) <= _LONGEST_PLACEHOLDER else "default"
+        field = f'<input name="{knob.name}" placeholder="{shown}"{_number(knob)}>'
     return f'<label title="{title}">{escape(label_of(knob))} {field}{_slider(knob)}</label>'
 
 

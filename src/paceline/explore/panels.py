@@ -41,7 +41,8 @@ def _fixed(job: AskedJob) -> dict[str, Any]:
     return {
         name: value
         for name, value in job.options.items()
-        if known[name].knob.group in ("Workload", "Cluster") and name not in ("batch", "nodes")
+        if known[name].knob.group in ("Workload", "Cluster")
+        and name not in ("batch", "global_batch", "nodes")
     }
 
 

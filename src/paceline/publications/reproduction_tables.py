@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from paceline.render.number_format import Ranged
 from paceline.render.table import Column, Table
+from paceline.render.terminal import prose
 from paceline.topology import format_topology
 
 if TYPE_CHECKING:
@@ -17,11 +18,13 @@ _UNITS = {"seconds/epoch": "s per epoch", "minutes/epoch": "min per epoch"}
 def reproduction_parts(found: "Reproduction") -> list[str | Table]:
     """A study: its question, a table for each figure, and omitted parts."""
     study = found.study
-    parts: list[str | Table] = [f"{study.letter}  {study.paper} ({study.name})", study.question]
+    parts: list[str | Table] = [f"{study.letter}  {study.paper} ({study.name})"]
+    parts += prose(study.question)
     for figure in study.figures:
         points = [point for point in found.points if point.figure is figure]
         parts += ["", figure_table(figure, points)]
-    parts += [f"not reproduced: {reason}" for reason in study.left_out]
+    for reason in study.left_out:
+        parts += prose(f"not reproduced: {reason}", "  ")
     return parts
 
 

@@ -3,7 +3,7 @@
 import errno
 import shutil
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -22,11 +22,11 @@ _NARROWEST_TEXT = 24
 """Columns of text below which a wrapped column moves to the next line of its row."""
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 _VERDICTS = {
-    r"\bfits\b|\bfaster\b|(?<=  )yes(?=  |$)": "green",
-    r"\bslower\b|(?<=  )no(?=  |$)": "yellow",
+    r"(?<=, )fits\b|(?<=  )(faster\b|yes(?=  |$))": "green",
+    r"(?<=  )(slower\b|no(?=  |$))": "yellow",
     rf"{NO_ROOM}|\bfailed\b": "bold red",
 }
-"""Colours of verdicts, which repeat what their words say."""
+"""Colours of verdicts in cells and lines of results, which repeat what their words say."""
 
 
 def terminal_width() -> int:
@@ -55,21 +55,27 @@ def table_lines(table: Table, width: int | None = None) -> list[str]:
     Cells of text are wrapped between words; names and numbers are never cut. If the columns are
     wider than ``width`` even so, each row continues on an indented line.
     """
-    width = width or terminal_width()
+    return [line for line, _ in _styled_lines(table, width or terminal_width())]
+
+
+def _styled_lines(table: Table, width: int) -> Iterator[tuple[str, str]]:
+    """The lines of a table; its title is bold, its headings have no verdicts to colour."""
     blocks = [_Block.of(table, index) for index in range(len(table.columns))]
-    lines = prose(printable(table.title), width=width) if table.title else []
     parts = _parts(_wrapped(blocks, width), width, table.keys)
-    lines += _row_lines(parts, [block.heading for block in blocks], at_bottom=True)
+    for line in prose(printable(table.title), width=width):
+        yield line, "bold"
+    for line in _row_lines(parts, [block.heading for block in blocks], at_bottom=True):
+        yield line, "none"
     for row in range(len(table.rows)):
-        lines += _row_lines(parts, [block.cells[row] for block in blocks])
-    return lines + prose(printable(table.note), width=width)
+        for line in _row_lines(parts, [block.cells[row] for block in blocks]):
+            yield line, ""
+    for line in prose(printable(table.note), width=width):
+        yield line, ""
 
 
 def print_table(table: Table, console: "Console | None" = None) -> None:
     """Print ``table`` with a bold title and coloured verdicts."""
-    first, *lines = table_lines(table) or [""]
-    styled = [(first, "bold" if table.title else ""), *((line, "") for line in lines)]
-    print_lines(styled, console)
+    print_lines(_styled_lines(table, terminal_width()), console)
 
 
 @dataclass(frozen=True)
@@ -173,6 +179,6 @@ def print_lines(lines: Iterable[tuple[str, str]], console: "Console | None") -> 
         text = Text(line)
         if style and not text.highlight_regex(r"[█▏▎▍▌▋▊▉░]+", style):
             text.stylize(style)
-        for verdict, colour in _VERDICTS.items():
+        for verdict, colour in _VERDICTS.items() if style != "none" else ():
             text.highlight_regex(verdict, colour)
         console.print(text, soft_wrap=True)

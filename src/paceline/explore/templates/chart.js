@@ -63,25 +63,23 @@ const drawChart = () => {
   const highest = Math.max(...inside.map((row) => row.high || row.y), 0);
   const y1 = board.mode === "efficiency" ? Math.max(105, highest * 1.02) : highest * 1.05 || 1;
   const y0 = logarithmic ? Math.min(...inside.map((row) => row.low || row.y)) / 1.1 : 0;
-  const [width, height, left, right, top, bottom] = [Math.max(300, box.clientWidth || 720), 320, 62, 12, 10, 40];
+  const [width, left, right, bottom] = [Math.max(300, box.clientWidth || 720), 62, 12, 40];
+  const key = legendOf(chart.series, left, width - right);
+  const [top, height] = [key.height + 10, key.height + 320];
   const x = scaleOf(x0, Math.max(x1, x0 + 1e-9), left, width - right, logarithmic);
   const y = scaleOf(y0, y1, height - bottom, top, logarithmic);
   const picture = svg("svg", { class: "figure", viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": "Throughput by devices" });
   for (const tick of (logarithmic ? logTicks : niceTicks)(y0, y1, 6)) {
     picture.append(svg("line", { class: "grid", x1: left, x2: width - right, y1: y.at(tick), y2: y.at(tick) }));
-    picture.append(svg("text", { x: left - 6, y: y.at(tick) + 4, "text-anchor": "end" }, three(tick)));
+    picture.append(svg("text", { x: left - 6, y: y.at(tick) + 4, "text-anchor": "end" }, tickText(tick)));
   }
   const powers = [...Array(18).keys()].map((power) => 2 ** power).filter((tick) => tick >= x0 && tick <= x1);
-  for (const tick of logarithmic ? powers : niceTicks(x0, x1, Math.min(10, width / 70))) picture.append(svg("text", { x: x.at(tick), y: height - bottom + 16, "text-anchor": "middle" }, three(tick)));
+  for (const tick of logarithmic ? powers : niceTicks(x0, x1, Math.min(10, width / 70))) picture.append(svg("text", { x: x.at(tick), y: height - bottom + 16, "text-anchor": "middle" }, tickText(tick)));
   picture.append(svg("line", { class: "base", x1: left, x2: width - right, y1: height - bottom, y2: height - bottom }));
   const { unit } = asUnit(columns);
   picture.append(svg("text", { class: "axis-title", x: width - right, y: height - 6, "text-anchor": "end" }, `devices · vertical: ${board.mode === "efficiency" ? "efficiency (%)" : `throughput (${unit})`}`));
   for (const one of chart.series) picture.append(line(one, x, y, [x0, x1]));
-  chart.series.filter((one) => !one.dots && chart.series.length > 1).forEach((one, index) => {
-    const key = svg("g", { class: one.colour });
-    key.append(svg("path", { class: one.moot ? "stroke dashes" : "stroke", d: `M${left + 8},${top + 12 + 16 * index}h18` }), svg("text", { class: "label", x: left + 32, y: top + 16 + 16 * index }, one.label));
-    picture.append(key);
-  });
+  picture.append(...key.entries);
   picture.append(svg("line", { class: "cursor", y1: top, y2: height - bottom, visibility: "hidden" }), svg("rect", { class: "brush", y: top, height: height - bottom - top, visibility: "hidden" }));
   chart.frame = { x, left, right: width - right };
   byId("chart-note").textContent = board.mode === "efficiency"
@@ -89,13 +87,35 @@ const drawChart = () => {
     : "Lines with a band: predictions with their 90 % interval; the ring is the selected number of nodes; dotted lines: proportional to the smallest number of nodes; dashed lines: plans that do not fit. Points: measured and published throughput.";
   return box.replaceChildren(picture);
 };
+// Entries above the plot; long labels continue on further lines.
+const legendOf = (series, left, right) => {
+  const lines = series.filter((one) => !one.dots);
+  if (series.length > lines.length) lines.push({ colour: series.find((one) => one.dots).colour, label: "measured and published", dots: true });
+  if (lines.length < 2) return { entries: [], height: 0 };
+  let height = 0;
+  const entries = lines.map((one) => {
+    const group = svg("g", { class: one.colour });
+    group.append(one.dots ? svg("circle", { class: "marker", cx: left + 17, cy: height + 8, r: 3.5 }) : svg("path", { class: one.moot ? "stroke dashes" : "stroke", d: `M${left + 8},${height + 8}h18` }));
+    for (const text of wrapped(one.label, (right - left - 32) / 6.6)) {
+      group.append(svg("text", { class: "label", x: left + 32, y: height + 12 }, text));
+      height += 16;
+    }
+    return group;
+  });
+  return { entries, height };
+};
+const wrapped = (text, most) => text.split(" ").reduce((lines, word) => {
+  if (lines.length && lines.at(-1).length + word.length < most) lines.push(`${lines.pop()} ${word}`);
+  else lines.push(word);
+  return lines;
+}, []);
 const line = (one, x, y, [x0, x1]) => {
   const rows = one.rows.filter((row) => row.x >= x0 && row.x <= x1 && row.y > 0);
   const path = (points) => points.map(([px, py], index) => `${index ? "L" : "M"}${px.toFixed(1)},${py.toFixed(1)}`).join("");
   const group = svg("g", { class: one.colour });
   const point = (row, name) => [x.at(row.x), y.at(row[name])];
   if (one.dots) {
-    for (const row of rows) group.append(svg("circle", { class: "marker", cx: x.at(row.x), cy: y.at(row.y), r: 3.5, "data-tip": `${one.label}\n${three(row.x)} devices: ${three(row.y)}` }));
+    for (const row of rows) group.append(svg("circle", { class: "marker", cx: x.at(row.x), cy: y.at(row.y), r: 3.5, "data-tip": `${one.label}\n${row.x} devices: ${three(row.y)}` }));
     return group;
   }
   if (one.band && rows.length) group.append(svg("path", { class: "band", d: `${path([...rows.map((row) => point(row, "high")), ...rows.slice().reverse().map((row) => point(row, "low"))])}Z` }));

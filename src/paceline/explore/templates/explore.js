@@ -18,6 +18,8 @@ const make = (tag, attributes = {}, ...children) => {
   node.append(...children);
   return node;
 };
+// Text whose words, such as --tp or 2x8, are not broken at their hyphens.
+const whole = (text) => text.split(/(\S*-\S*)/).map((part, index) => (index % 2 ? make("span", { class: "whole" }, part) : part));
 const fill = (select, names, empty) => {
   if (empty !== undefined) select.append(new Option(empty, ""));
   for (const name of names) select.append(new Option(name, name));
@@ -28,11 +30,13 @@ const FILES = ["trace", "allreduce_curve", "log"];
 for (const name of FILES) fill(form[name], [], "none");
 for (const name of ["models", "clusters"]) byId(name).append(...known[name].map((value) => make("option", { value })));
 
-// Numbers in three digits; intervals as [low, high].
-const three = (value) => {
-  const rounded = Number(value.toPrecision(3));
-  return Math.abs(rounded) >= 1e-3 || rounded === 0 ? rounded.toLocaleString("en", { maximumSignificantDigits: 3 }) : rounded.toExponential(1);
+// Numbers in three digits; intervals as [low, high]. Ticks have no trailing zeros.
+const rounded = (value, least) => {
+  const number = Number(value.toPrecision(3));
+  return Math.abs(number) >= 1e-3 || number === 0 ? number.toLocaleString("en", { minimumSignificantDigits: least, maximumSignificantDigits: 3 }) : number.toExponential(1);
 };
+const three = (value) => rounded(value, value === 0 ? 1 : 3);
+const tickText = (value) => rounded(value, 1);
 const range = (low, high) => `[${three(low)}, ${three(high)}]`;
 const time = (seconds) => (seconds >= 1 ? `${three(seconds)} s` : seconds >= 1e-3 ? `${three(seconds * 1e3)} ms` : `${three(seconds * 1e6)} µs`);
 const gigabytes = (bytes) => (bytes >= 1e12 ? `${three(bytes / 1e12)} TB` : `${three(bytes / 1e9)} GB`);
@@ -155,7 +159,7 @@ const stack = (title, parts, unit, limit, limitText) => {
   const total = Object.values(parts).reduce((sum, size) => sum + size, 0);
   const entries = Object.entries(parts).filter(([, size]) => size >= 0.005 * total);
   const rest = total - entries.reduce((sum, [, size]) => sum + size, 0);
-  if (rest > 1e-9 * total) entries.push(["rest", rest]);
+  if (rest > 0.001 * total) entries.push(["rest", rest]);
   const whole = Math.max(total, limit || 0) * (limit ? 1.02 : 1);
   const bar = make("div", { class: "stack", role: "img", "aria-label": `${title}: ${unit(total)}` });
   let left = 0;
@@ -240,8 +244,8 @@ const show = () => {
   if (byId("details").hidden) return;
   byId("detailed").textContent = columns.length > 1 ? `candidate ${board.edited + 1}` : own.title;
   showChosen(own.chosen);
-  byId("command").textContent = own.command;
-  byId("notes").replaceChildren(...own.notes.map((note) => make("li", {}, note)));
+  byId("command").replaceChildren(...whole(own.command));
+  byId("notes").replaceChildren(...own.notes.map((note) => make("li", {}, ...whole(note))));
   byId("look").hidden = !form.study.value;
   byId("look").href = `study/${encodeURIComponent(form.study.value)}`;
   document.querySelectorAll("details[data-panel][open]").forEach(open);

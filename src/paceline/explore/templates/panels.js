@@ -1,6 +1,13 @@
 // Panels are computed on demand for the edited candidate.
 const text = (attributes, words) => svg("text", { "font-size": 12, fill: "currentColor", ...attributes }, words);
 const surface = (found) => {
+  const ratios = found.data_over_model.flat();
+  const data = ratios[0] >= 1;
+  if (ratios.every((ratio) => ratio >= 1 === data)) {
+    const [least, most] = [Math.min(...ratios), Math.max(...ratios)].map((ratio) => (data ? ratio : 1 / ratio)).sort((a, b) => a - b);
+    const from = `${tickText(found.x[0] * 8e-9)} to ${tickText(found.x.at(-1) * 8e-9)} Gbit/s`;
+    return [make("p", {}, `No crossover: ${data ? "data" : "model"} parallelism is ${three(least)} to ${three(most)} times as fast for batches of ${found.y[0]} to ${found.y.at(-1)} per replica and networks of ${from} (physical model only).`)];
+  }
   const [width, height, left, bottom] = [640, 300, 60, 36];
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "surface", role: "img", "aria-label": "Regions in which data or model parallelism is faster" });
   const [cell, row] = [(width - left) / found.x.length, (height - bottom) / found.y.length];
@@ -20,7 +27,7 @@ const surface = (found) => {
   picture.append(
     svg("circle", { cx: left + at(found.x, found.here.x, cell), cy: height - bottom - at(found.y, found.here.y, row), r: 6, fill: "none", stroke: "currentColor", "stroke-width": 2 }));
   const [low, high] = [found.x[0] * 8e-9, found.x.at(-1) * 8e-9];
-  for (const tick of logTicks(low, high, 8)) picture.append(text({ x: left + ((width - left) * Math.log(tick / low)) / Math.log(high / low), y: height - bottom + 15, "text-anchor": tick > high / 2 ? "end" : "middle" }, three(tick)));
+  for (const tick of logTicks(low, high, 8)) picture.append(text({ x: left + ((width - left) * Math.log(tick / low)) / Math.log(high / low), y: height - bottom + 15, "text-anchor": tick > high / 2 ? "end" : "middle" }, tickText(tick)));
   found.y.forEach((batch, index) => { if (index % 3 === 0) picture.append(text({ x: left - 8, y: height - bottom - (index + 0.5) * row + 4, "text-anchor": "end" }, String(batch))); });
   picture.append(text({ x: width, y: height - 2, "text-anchor": "end" }, "network (Gbit/s) · vertical: batch per replica"));
   return [picture, make("p", { class: "caption" }, "Blue: data parallelism is faster; orange: model parallelism. The ring is the selected job; crossovers are where the colours meet. Physical model only, without corrections fitted to published measurements.")];
@@ -33,11 +40,12 @@ const planPicture = ({ plans, device_bytes: capacity, unit }) => {
   const [most, fastest] = [Math.max(capacity || 0, ...plans.map((plan) => plan.memory_bytes)) * 1.05, Math.max(...plans.map((plan) => plan.throughput)) * 1.08];
   const x = scaleOf(0, most, left, width - right, false);
   const y = scaleOf(0, fastest, height - bottom, top, false);
-  for (const tick of niceTicks(0, fastest, 5)) picture.append(svg("line", { class: "grid", x1: left, x2: width - right, y1: y.at(tick), y2: y.at(tick) }), svg("text", { x: left - 6, y: y.at(tick) + 4, "text-anchor": "end" }, three(tick)));
-  for (const tick of niceTicks(0, most / 1e9, 8)) picture.append(svg("text", { x: x.at(tick * 1e9), y: height - bottom + 16, "text-anchor": "middle" }, three(tick)));
+  for (const tick of niceTicks(0, fastest, 5)) picture.append(svg("line", { class: "grid", x1: left, x2: width - right, y1: y.at(tick), y2: y.at(tick) }), svg("text", { x: left - 6, y: y.at(tick) + 4, "text-anchor": "end" }, tickText(tick)));
+  for (const tick of niceTicks(0, most / 1e9, 8)) picture.append(svg("text", { x: x.at(tick * 1e9), y: height - bottom + 16, "text-anchor": "middle" }, tickText(tick)));
   if (capacity) picture.append(svg("line", { class: "base", x1: x.at(capacity), x2: x.at(capacity), y1: top, y2: height - bottom }), svg("text", { x: x.at(capacity) - 4, y: top + 10, "text-anchor": "end" }, "capacity"));
   picture.append(svg("text", { class: "axis-title", x: width - right, y: height - 6, "text-anchor": "end" }, `memory (GB) · vertical: throughput (${unit})`));
-  plans.forEach((plan, index) => {
+  const points = [];
+  plans.forEach((plan) => {
     const add = () => { board.candidates.push({ ...edited(), ...plan.options }); board.edited = board.candidates.length - 1; showForm(); refresh(); };
     const group = svg("g", { class: plan.fits ? "c1" : "c2" });
     const point = svg("circle", { class: "marker", cx: x.at(plan.memory_bytes), cy: y.at(plan.throughput), r: 6, tabindex: 0, role: "button", "aria-label": `Add ${plan.label}`, "data-tip": `${plan.label}\n${three(plan.throughput)} ${unit}, ${gigabytes(plan.memory_bytes)}` });
@@ -45,8 +53,18 @@ const planPicture = ({ plans, device_bytes: capacity, unit }) => {
       point.addEventListener("click", add);
       point.addEventListener("keydown", (event) => ["Enter", " "].includes(event.key) && add());
     }
-    group.append(point, svg("text", { class: "label", x: x.at(plan.memory_bytes) + 9, y: y.at(plan.throughput) + 4 }, String(index + 1)));
+    group.append(point);
+    points.push([x.at(plan.memory_bytes), y.at(plan.throughput)]);
     picture.append(group);
+  });
+  // A label goes to the first side of its point that no point and no label takes.
+  const sides = [[12, 4], [-12, 4], [0, -10], [0, 18]];
+  const taken = [...points];
+  points.forEach(([px, py], index) => {
+    const free = ([dx, dy]) => taken.every(([ox, oy]) => Math.hypot(px + dx - ox, py + dy - 4 - oy) > 9);
+    const [dx, dy] = sides.find(free) || sides[0];
+    taken.push([px + dx, py + dy - 4]);
+    picture.append(svg("text", { class: "label", x: px + dx, y: py + dy, "text-anchor": "middle" }, String(index + 1)));
   });
   return picture;
 };
@@ -71,7 +89,7 @@ const open = async (details) => {
     else if (found.html !== undefined) box.innerHTML = found.html;
     else box.replaceChildren(...(found.wide ? timeline(found) : surface(found)));
   } catch (error) {
-    box.replaceChildren(make("p", {}, String(error.message || error)));
+    box.replaceChildren(make("p", {}, String(error.message || error).replaceAll("\n", ": ")));
   }
   box.removeAttribute("aria-busy");
 };

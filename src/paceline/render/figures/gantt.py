@@ -17,6 +17,7 @@ from paceline.step.critical_path import critical_path
 from paceline.units import format_seconds, seconds_unit
 
 _BAR = 20.0
+_STRIP = 3.0
 _MOST_BARS = 1200
 _LEAST_TIP_WIDTH = 3.0
 _MOST_LANES = 24
@@ -105,7 +106,7 @@ def draw(info: GanttInfo, width: float) -> str:
     phases = in_phase_order(bar.phase for lane in info.lanes for bar in lane.bars)
     entries = [LegendEntry(phase, phase_colour(phase)) for phase in phases]
     if any(bar.is_critical for lane in info.lanes for bar in lane.bars):
-        entries.append(LegendEntry("on the critical path", "neutral", Symbol.OUTLINE))
+        entries.append(LegendEntry("on the critical path", "critical", Symbol.STRIP))
     key, key_height = legend(entries, 0, width, 0)
     labels = [lane.label for lane in info.lanes]
     layout = rows(labels, width, top=key_height + 8, bar_height=_BAR, gap=8)
@@ -138,10 +139,12 @@ def _lane(blocks: Sequence[GanttBar], top: float, scale: Scale, factor: float) -
         left, right = scale(block.start_seconds * factor), scale(block.end_seconds * factor)
         begin, duration = format_seconds(block.start_seconds), format_seconds(block.seconds)
         tip = f"{block.name}\n{duration} from {begin}" if right - left >= _LEAST_TIP_WIDTH else ""
-        edge = "critical" if block.is_critical else "outlined"
-        by_class.setdefault(f"{phase_colour(block.phase)} {edge}", []).append(
+        by_class.setdefault(f"{phase_colour(block.phase)} outlined", []).append(
             bar(left, top, max(right - left, 0.5), _BAR, tip=tip)
         )
+        if block.is_critical:  # below the bar: an outline would hide the colour of thin bars
+            strip = bar(left, top + _BAR + 1.5, max(right - left, 0.5), _STRIP)
+            by_class.setdefault("critical", []).append(strip)
         if block.number and right - left >= _PIXELS_OF_DIGIT * len(block.number) + 2:
             middle = (left + right) / 2
             kind = f"number {phase_colour(block.phase)}"

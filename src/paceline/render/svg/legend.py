@@ -22,7 +22,6 @@ class Symbol(StrEnum):
     DASHES = "dashes"
     DOTS = "dots"
     STRIP = "strip"
-    OUTLINE = "outline"
     POINT = "point"
     LINE_AND_POINT = "line-and-point"
 
@@ -58,9 +57,8 @@ def legend(
 
 
 def _symbol(entry: LegendEntry, x: float, y: float) -> list[str]:
-    if entry.symbol in (Symbol.BOX, Symbol.OUTLINE):
-        class_ = "fill" if entry.symbol is Symbol.BOX else "outline"
-        return [element("rect", x=x + 3, y=y - 6, width=12, height=12, rx=2, class_=class_)]
+    if entry.symbol is Symbol.BOX:
+        return [element("rect", x=x + 3, y=y - 6, width=12, height=12, rx=2, class_="fill")]
     if entry.symbol is Symbol.STRIP:
         return [element("rect", x=x + 1, y=y - 2.5, width=16, height=5, class_="fill")]
     parts: list[str] = []
