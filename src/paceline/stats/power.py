@@ -13,6 +13,9 @@ POWER = 0.8
 ROUNDS = 4000
 """Simulated comparisons; the standard error of a power of 80 % is then 0.6 %."""
 
+TOLERANCE = 1e-6
+"""Accuracy of a detectable change; smaller ones are zero."""
+
 SMALLEST = 1e-9
 """Least coefficient of variation, for groups of equal launches."""
 
@@ -71,7 +74,9 @@ def detectable_change(
         return POWER - float(np.mean(np.abs(differences + shift) > limits))
 
     widest = float(limits.max() + np.abs(differences).max())
-    return math.expm1(brentq(lacking, 0.0, widest, xtol=1e-6)) if widest > 0.0 else 0.0
+    if widest < TOLERANCE:
+        return 0.0
+    return math.expm1(brentq(lacking, 0.0, widest, xtol=TOLERANCE))
 
 
 def _median_of_variance(degrees: float) -> float:
