@@ -174,7 +174,7 @@ def framework(name: str | FrameworkProfile) -> FrameworkProfile:
         root = read_toml(Path(path))
         profiles = _read(root.tables(), Problems(root))
         return profiles[_canonical(own_name, root.tables())]
-    return _shipped(_canonical(name, registry.profiles()))
+    return _shipped(name)
 
 
 def framework_names() -> list[str]:
@@ -183,8 +183,11 @@ def framework_names() -> list[str]:
 
 
 @cache
-def _shipped(name: str) -> FrameworkProfile:
-    """A profile of a manifest; only those that are used are read."""
+def _shipped(spelling: str) -> FrameworkProfile:
+    """A profile of a manifest by name or alias; only those that are used are read."""
+    name = _canonical(spelling, registry.profiles())
+    if spelling != name:
+        return _shipped(name)
     table = registry.profiles()[name]
     return _read({name: table}, Problems(table))[name]
 

@@ -96,7 +96,8 @@ def test_one_unused_gradient_per_weight_shape():
     """``get_dummy_wgrad``: QKV, output, gate with up, and down, once for all blocks."""
     parts = parts_of()
     expected = 2 * (H * (H + 2 * KV) + H * H + 2 * H * INNER + H * INNER)
-    assert placeholder_bytes(parts.sharding.graph, parts.layers, 1, 2) == pytest.approx(expected)
+    graph, kind_of = parts.sharding.graph, parts.classes.of_layer.tolist()
+    assert placeholder_bytes(graph, parts.kinds, kind_of, 1, 2) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

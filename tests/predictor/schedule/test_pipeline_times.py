@@ -91,7 +91,7 @@ def test_rounds_that_repeat_are_counted_and_not_gone_through():
             steps.append(builder.build().seconds)
         assert steps[1] == pytest.approx(steps[0], rel=SAME)
         assert _columns.cache_info().currsize == 1
-        assert len(_columns(PipelineSchedule.ONE_F_ONE_B, 4, 12, 1).stage) == 2 * 4 * 12
+        assert len(_columns(PipelineSchedule.ONE_F_ONE_B, 4, 12, 1).passes) == 2 * 4 * 12
         assert _columns.cache_info().hits == 1, "three rounds of four micro-batches"
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -119,7 +120,14 @@ def collective_cost(
     operation: str, group: Group, cluster: Cluster, which: str | Library
 ) -> CollectiveCost:
     """The cost of ``operation`` among ``group`` on ``cluster`` with a library."""
-    return cost_on_fabric(operation, group, fabric_of(cluster, group), library(which))
+    cost = cost_on_fabric if np.ndim(group.ranks) or np.ndim(group.ranks_per_node) else _known_cost
+    return cost(operation, group, fabric_of(cluster, group), library(which))
+
+
+@lru_cache(maxsize=4096)
+def _known_cost(operation: str, group: Group, fabric: Fabric, which: Library) -> CollectiveCost:
+    """`cost_on_fabric` of one group; searches and what-ifs ask for the same ones many times."""
+    return cost_on_fabric(operation, group, fabric, which)
 
 
 def cost_on_fabric(operation: str, group: Group, fabric: Fabric, which: Library) -> CollectiveCost:

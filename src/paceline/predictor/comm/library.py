@@ -85,7 +85,7 @@ class Negotiation:
     hop_seconds: Annotated[HopSeconds, Key(key="hop")]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Library:
     """A communication library.
 

@@ -1,6 +1,7 @@
 """Group: ranks that communicate, and their placement on nodes."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,12 +32,12 @@ class Group:
                     "give a positive number",
                 )
 
-    @property
+    @cached_property
     def in_node(self) -> Numbers:
         """Ranks of the group that share a node."""
         return np.minimum(self.ranks, self.ranks_per_node)
 
-    @property
+    @cached_property
     def nodes(self) -> Numbers:
         """Nodes that the group spans."""
         return np.ceil(self.ranks / self.in_node)

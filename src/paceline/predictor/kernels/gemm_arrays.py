@@ -1,6 +1,7 @@
 """All GEMMs of a graph as arrays, for vectorised evaluation."""
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,13 +45,18 @@ class GemmArrays:
         self.count = _dimension(gemms, "count", batch)
         self._executed = rows([gemm.executed for gemm in gemms], batch)
         self._windows = [gemm.window for gemm in gemms]
-        linear = [i for i, layer in enumerate(profile.layers) if layer.kind == "linear"]
+        self._profile, self._gemms = profile, gemms
+
+    @cached_property
+    def _converted(self) -> NDArray[np.bool_]:
+        """GEMMs with operands in the short format: not adapters nor the output layer."""
+        layers = self._profile.layers
+        linear = [i for i, layer in enumerate(layers) if layer.kind == "linear"]
         head = linear[-1] if linear else None
-        # Adapters stay in 16 bits, as the output layer does.
         narrow = number("kernels.limits.fp8_width")
-        wide = [min(float(np.min(own.m)), float(np.min(own.k))) >= narrow for own in gemms]
-        kinds = [profile.layers[i].kind in _CONVERTED and i != head for i in self.layer]
-        self._converted = np.array(kinds, dtype=bool) & np.array(wide, dtype=bool)
+        wide = [min(float(np.min(own.m)), float(np.min(own.k))) >= narrow for own in self._gemms]
+        kinds = [layers[i].kind in _CONVERTED and i != head for i in self.layer]
+        return np.array(kinds, dtype=bool) & np.array(wide, dtype=bool)
 
     @property
     def flops(self) -> Array:

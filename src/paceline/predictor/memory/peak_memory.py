@@ -88,9 +88,8 @@ def _stages_memory(parts: Partition, counts: Array) -> Memory:
             copies_gradients=parts.framework.copies_gradients(synchronisation),
         )
     if has_placeholders(parts):
-        buffers += placeholder_bytes(
-            parts.sharding.graph, parts.layers, plan.ep, widths.weight_bytes
-        )
+        graph, kind_of = parts.sharding.graph, parts.classes.of_layer.tolist()
+        buffers += placeholder_bytes(graph, parts.kinds, kind_of, plan.ep, widths.weight_bytes)
     activations = _activations(parts, counts)
     gaps = allocator_bytes(activations, parts.framework)
     memory = Memory(

@@ -6,6 +6,7 @@ in every backward pass.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from paceline.predictor.memory.loss_memory import output_layer_elements
 from paceline.predictor.partition.partition import Partition
@@ -22,18 +23,26 @@ def has_placeholders(parts: Partition) -> bool:
     return parts.framework.placeholder_gradients and widths.gradient_bytes > widths.weight_bytes
 
 
-def placeholder_bytes(graph: Graph, layers: Sequence[ShardedLayer], ep: int, width: float) -> float:
+def placeholder_bytes(
+    graph: Graph, kinds: Sequence[ShardedLayer], of_layer: Sequence[int], ep: int, width: float
+) -> float:
     """Gradients that are kept: one per linear layer of a block, one per matrix of an expert.
 
-    Blocks share them, as their weights have equal shapes.
+    Blocks share them, as their weights have equal shapes. ``of_layer`` is the kind of each layer.
     """
     sizes: dict[str, float] = {}
-    for node, layer in zip(graph.nodes, layers, strict=True):
-        part = part_of(node.name)
-        if part and layer.profile.tensors:
-            name = node.name[len(part) :]
+    named = zip(_names_in_blocks(graph), of_layer, strict=True)
+    for (name, kind), node in dict(zip(named, graph.nodes, strict=True)).items():
+        layer = kinds[kind]
+        if name and layer.profile.tensors:
             sizes[name] = max(sizes.get(name, 0.0), width * _elements(node.op, layer, ep))
     return sum(sizes.values())
+
+
+@lru_cache(maxsize=64)
+def _names_in_blocks(graph: Graph) -> tuple[str, ...]:
+    """Name of each layer without that of its block; empty outside blocks."""
+    return tuple(n.name[len(part) :] if (part := part_of(n.name)) else "" for n in graph.nodes)
 
 
 def _elements(op: object, layer: ShardedLayer, ep: int) -> float:

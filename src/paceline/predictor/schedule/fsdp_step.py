@@ -87,7 +87,8 @@ def schedule_fsdp(
         )
         begun = builder.accumulate(one, micro_batches - 1)
     weights = [_message(unit, weight_bytes) for unit in units]
-    gradients = [_message(unit, [layer.gradient_bytes for layer in layers]) for unit in units]
+    sizes = [layer.gradient_bytes for layer in layers]
+    gradients = [_message(unit, sizes) for unit in units]
     scattered: list[int] = []
 
     def forward(number: int, after: tuple[int, ...]) -> int:

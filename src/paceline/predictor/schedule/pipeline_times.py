@@ -5,11 +5,8 @@ The same passes in the same order as `pipeline_tasks`, but only clocks are kept.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
 from paceline.predictor.plan.plan_choices import PipelineSchedule
 from paceline.predictor.schedule.pipeline_orders import listed_passes
@@ -84,56 +81,46 @@ class _Clocks:
         """Evaluate all passes."""
         chunks, network, pp = self.chunks, self.network, self.pp
         columns = _columns(schedule, pp, micro_batches, len(chunks) // pp)
-        work = np.array(
-            [
-                seconds
-                for chunk in chunks
-                for seconds in (
-                    chunk.backward_seconds + chunk.launch_seconds + chunk.backward_exchange_seconds,
-                    chunk.forward_seconds + chunk.forward_exchange_seconds,
-                )
-            ]
-        )
-        hops = np.array([0.0, *(chunk.send_seconds for chunk in chunks)])
+        work, hops = self._seconds_and_hops()
         # Messages to other stages queue only if one takes longer than a pass.
-        queues = bool(hops.max() > work.min())
-        if queues:
-            hops[0] = -1.0  # not sent: a message of 0 s waits for earlier ones
-        sends = columns.is_last
-        if any(chunk.backward_sharding is not None for chunk in chunks):
-            sends = [True] * len(sends)
+        queues = max(hops) > min(work)
+        is_sharded = any(chunk.backward_sharding is not None for chunk in chunks)
         free, sent = [0.0] * pp, [0.0] * pp
         # The first entry is for passes that wait for nothing.
-        arrived = self.arrived = [0.0]
-        ends = [0.0]
-        # This loop takes most of the time of a long pipeline.
-        for stage, source, seconds, hop, is_sending in zip(
-            columns.stage,
-            columns.source,
-            work[columns.work].tolist(),
-            hops[columns.hop].tolist(),
-            sends,
-            strict=True,
-        ):
+        arrived = self.arrived = [0.0] * (len(columns.passes) + 1)
+        ends = self.ends = arrived.copy() if queues else arrived
+        alone = 0 if queues or is_sharded else columns.is_last.index(True)
+        # Before the first gradient message only the device and arrivals matter. This loop takes
+        # most of the time of a long pipeline.
+        entry = 0
+        for stage, source, kind in columns.passes[:alone]:
             start, ready = free[stage], arrived[source]
-            if ready > start:
-                start = ready
-            if is_sending or network[stage] > start:
-                number = len(arrived) - 1
-                place, is_forward = divmod(columns.work[number], 2)
-                is_last = columns.is_last[number]
-                end = self._with_messages(stage, chunks[place], bool(is_forward), is_last, start)
-            else:
-                end = start + seconds
-            free[stage] = end
-            if queues:
-                ends.append(end)
-                if hop >= 0:
-                    end = sent[stage] = max(end, sent[stage]) + hop
-            else:
-                end += hop
-            arrived.append(end)
-        self.ends = ends if queues else arrived
+            free[stage] = end = (start if start > ready else ready) + work[kind]
+            entry += 1
+            arrived[entry] = end + hops[kind]
+        for stage, source, kind in columns.passes[alone:]:
+            start, is_last = max(free[stage], arrived[source]), columns.is_last[entry]
+            entry += 1
+            end = start + work[kind]
+            if is_sharded or is_last or network[stage] > start:
+                end = self._with_messages(stage, chunks[kind // 2], kind % 2 == 1, is_last, start)
+            free[stage] = ends[entry] = end
+            arrived[entry] = end + hops[kind]
+            # A message waits for earlier ones of its stage, even if it takes no time.
+            if queues and columns.is_sent[kind]:
+                arrived[entry] = sent[stage] = max(end, sent[stage]) + hops[kind]
+
+    def _seconds_and_hops(self) -> tuple[list[float], list[float]]:
+        """Seconds of a pass and of its message by kind: twice its chunk, plus 1 for forward."""
+        work, hops, before = [], [], 0.0
+        for number, chunk in enumerate(self.chunks):
+            after = chunk.send_seconds if number + 1 < len(self.chunks) else 0.0
+            backward = chunk.backward_seconds + chunk.launch_seconds
+            work.append(backward + chunk.backward_exchange_seconds)
+            work.append(chunk.forward_seconds + chunk.forward_exchange_seconds)
+            hops += [before, after]
+            before = chunk.send_seconds
+        return work, hops
 
     def _with_messages(
         self, stage: int, chunk: ChunkTime, is_forward: bool, is_last: bool, start: float
@@ -176,32 +163,26 @@ class _Clocks:
             clocks[:] = [clock + seconds if clock > 0 else 0.0 for clock in clocks]
 
 
-@dataclass(frozen=True)
-class _Columns:
-    """All passes of a step as columns.
+class _Columns(NamedTuple):
+    """All passes of a step.
 
-    ``source`` is the entry of the arrival that a pass waits for (0: none), ``work`` twice the index
-    of its chunk plus 1 for forward, ``hop`` the chunk whose message it is plus 1 (0: not sent).
-    ``is_last`` marks backwards of the last micro-batch.
+    ``passes`` are the stage, the entry of the arrival that a pass waits for (0: none), and its
+    kind: twice the index of its chunk, plus 1 for forward. ``is_last`` marks backwards of the last
+    micro-batch, ``is_sent`` the kinds whose result goes to another chunk.
     """
 
-    stage: list[int]
-    source: list[int]
-    work: NDArray[np.intp]
-    hop: NDArray[np.intp]
-    is_last: list[bool]
+    passes: tuple[tuple[int, int, int], ...]
+    is_last: tuple[bool, ...]
+    is_sent: tuple[bool, ...]
 
 
 @lru_cache(maxsize=64)
 def _columns(schedule: PipelineSchedule, pp: int, micro_batches: int, interleave: int) -> _Columns:
-    listed = listed_passes(schedule, pp, micro_batches, interleave)
-    chunks = pp * interleave
+    listed, last = listed_passes(schedule, pp, micro_batches, interleave), pp * interleave - 1
     return _Columns(
-        [work.stage for work in listed],
-        [work.source + 1 for work in listed],
-        np.array([2 * work.place + work.is_forward for work in listed]),
-        np.array([(w.place + 1) % chunks if w.is_forward else w.place for w in listed]),
-        [not work.is_forward and work.micro_batch == micro_batches - 1 for work in listed],
+        tuple((work.stage, work.source + 1, 2 * work.place + work.is_forward) for work in listed),
+        tuple(not work.is_forward and work.micro_batch == micro_batches - 1 for work in listed),
+        tuple(sent for place in range(last + 1) for sent in (place > 0, place < last)),
     )
 
 

@@ -80,6 +80,7 @@ class LayerTable:
         self.micro_batches = micro_batches
         self._class_of, self._first = classes.of_layer, classes.first
         kinds = whole.sharding.layers(tp, 1, sequence_parallel, self._first)
+        self._kinds = kinds
         self.parts = tuple(kinds[number] for number in self._class_of)
         self._known: dict[bytes, Sums] = {}
         self._evaluate(kinds)
@@ -142,7 +143,8 @@ class LayerTable:
         if not has_placeholders(self.whole):
             return 0.0
         width = self.whole.precision.weight_bytes
-        return placeholder_bytes(self.whole.sharding.graph, self.parts, 1, width)
+        graph = self.whole.sharding.graph
+        return placeholder_bytes(graph, self._kinds, self._class_of.tolist(), 1, width)
 
     @cached_property
     def _habits(self) -> KeepingHabits:
