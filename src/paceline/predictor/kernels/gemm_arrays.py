@@ -56,7 +56,7 @@ class GemmArrays:
         narrow = number("kernels.limits.fp8_width")
         wide = [min(float(np.min(own.m)), float(np.min(own.k))) >= narrow for own in self._gemms]
         kinds = [layers[i].kind in _CONVERTED and i != head for i in self.layer]
-        return np.array(kinds, dtype=bool) & np.array(wide, dtype=bool)
+        return np.logical_and(kinds, wide)
 
     @property
     def flops(self) -> Array:

@@ -69,7 +69,12 @@ def chunks_of(parts: Partition, times: "DeviceTimes") -> tuple[Chunk, ...]:
     else:
         seconds = _sums(parts, units, times.forward + times.backward + times.recompute)
         runs = balanced_chunks(units, seconds, plan.chunks)
-    return tuple(Chunk(run.first, run.last, _sent_bytes(parts, run.last)) for run in runs)
+    samples, tp, sharding = parts.share_of_batch, plan.tp, parts.sharding
+    return tuple(
+        # Each device sends its share of the tensors at the cut.
+        Chunk(run.first, run.last, float(crossing_bytes(sharding, run.last).at(samples)) / tp)
+        for run in runs
+    )
 
 
 def _counts_ends(parts: Partition, units: Sequence[Block]) -> bool:
@@ -168,9 +173,3 @@ def crossing_bytes(sharding: Sharding, position: int) -> Affine:
     before = {node.name for node in nodes[:position]}
     crossing = {name for node in nodes[position:] for name in node.inputs if name in before}
     return total(sharding.output_bytes(name) for name in sorted(crossing))
-
-
-def _sent_bytes(parts: Partition, position: int) -> float:
-    """Bytes of one micro-batch that each device sends at a cut: its share of the tensors."""
-    whole = crossing_bytes(parts.sharding, position).at(parts.share_of_batch)
-    return float(whole) / parts.plan.tp

@@ -99,7 +99,8 @@ class _Clocks:
             entry += 1
             arrived[entry] = end + hops[kind]
         for stage, source, kind in columns.passes[alone:]:
-            start, is_last = max(free[stage], arrived[source]), columns.is_last[entry]
+            start, ready, is_last = free[stage], arrived[source], columns.is_last[entry]
+            start = start if start > ready else ready
             entry += 1
             end = start + work[kind]
             if is_sharded or is_last or network[stage] > start:
