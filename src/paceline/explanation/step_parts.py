@@ -236,7 +236,8 @@ def part_of(cell: Cell) -> str:
         return _BY_ACTIVITY[cell.activity]
     if cell.state is ThreadState.BLOCKED:
         return "blocked"
-    return "compute" if cell.activity in LAYERS else "host"
+    # Passes without gradients in usual steps are those of a teacher.
+    return "compute" if cell.activity in (*LAYERS, "evaluation") else "host"
 
 
 def _running(cells: Cells, activity: str) -> float:

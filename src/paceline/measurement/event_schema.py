@@ -44,7 +44,7 @@ _STEP = with_fields(
         "delay_seconds": is_amount,
         "collection_seconds": is_amount,
         "marks": list_of(row_of(is_number, is_amount, is_amount)),
-        "stacks": list_of(row_of(is_number, is_count, is_text)),
+        "stacks": list_of(row_of(is_number, is_count, is_text, is_count)),
     },
 )
 

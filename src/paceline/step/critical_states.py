@@ -8,13 +8,14 @@ import math
 import statistics
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from paceline.step.stalls import find_drift, find_stalls
 from paceline.step.state_profile import (
     COMMUNICATE,
     HOST,
+    INPUT,
     MESSAGES,
     SYNCHRONISING,
     Batch,
@@ -33,8 +34,8 @@ STALL, DRIFT = "stall", "drift"
 
 Mark = tuple[float, float, float]
 """A moment, and seconds on a core and seconds runnable of the thread since the first mark."""
-Sample = tuple[float, bool, str]
-"""A moment, whether the thread was blocked, and the line that it executed."""
+Sample = tuple[float, bool, str, bool]
+"""A moment, whether the thread was blocked, the line that it executed, whether it loads input."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +60,12 @@ def profile_states(steps: Sequence[dict[int, RankStep]]) -> StateProfile | None:
     if not steps:
         return None
     ranks = sorted(steps[0])
+    loading = {rank: _loading_shares([step[rank] for step in steps]) for rank in ranks}
     cells: list[dict[int, Cells]] = [
-        {rank: cells_between(step[rank], 0.0, step[rank].seconds) for rank in ranks}
+        {rank: cells_between(step[rank], 0.0, step[rank].seconds, loading[rank]) for rank in ranks}
         for step in steps
     ]
-    critical, last = _critical_path(steps, cells)
+    critical, last = _critical_path(steps, cells, loading)
     collection = statistics.fmean(
         max(own.collection_seconds for own in step.values()) for step in steps
     )
@@ -117,14 +119,42 @@ def _common_waits(cells: dict[int, Cells]) -> dict[Cell, float]:
     }
 
 
-def cells_between(step: RankStep, start: float, end: float) -> dict[Cell, float]:
-    """Cells of a part of a step."""
+def _loading_shares(steps: Sequence[RankStep]) -> dict[Cell, float]:
+    """Share of host work and waits that loads input, by the samples of the thread.
+
+    Each step has the same weight: a stalled one has many samples, and is not typical.
+    """
+    shares: dict[Cell, list[float]] = {}
+    for step in steps:
+        seen: dict[Cell, list[bool]] = {}
+        for moment, blocked, _, loads in step.samples:
+            if activity_at(step, moment) == HOST:
+                seen.setdefault(_host_cell(blocked), []).append(loads)
+        for cell, own in seen.items():
+            shares.setdefault(cell, []).append(statistics.fmean(own))
+    return {cell: statistics.fmean(own) for cell, own in shares.items() if any(own)}
+
+
+def _host_cell(blocked: bool) -> Cell:
+    return Cell(HOST, ThreadState.BLOCKED if blocked else ThreadState.RUNNING)
+
+
+def cells_between(
+    step: RankStep, start: float, end: float, loading: Mapping[Cell, float] | None = None
+) -> dict[Cell, float]:
+    """Cells of a part of a step; ``loading`` is the share of a cell that is input."""
     found: dict[Cell, float] = {}
     for activity, begin, stop in step.intervals:
         if stop > start and begin < end:
             own = _states(step, activity, max(begin, start), min(stop, end))
             for cell, seconds in own.items():
                 found[cell] = found.get(cell, 0.0) + seconds
+    for cell, share in (loading or {}).items():
+        moved = share * found.get(cell, 0.0)
+        if moved > 0:
+            found[cell] -= moved
+            loads = Cell(INPUT, cell.state)
+            found[loads] = found.get(loads, 0.0) + moved
     return found
 
 
@@ -163,7 +193,9 @@ def _at(marks: Sequence[Mark], moment: float) -> tuple[float, float] | None:
 
 
 def _critical_path(
-    steps: Sequence[dict[int, RankStep]], cells: Sequence[dict[int, Cells]]
+    steps: Sequence[dict[int, RankStep]],
+    cells: Sequence[dict[int, Cells]],
+    loading: Mapping[int, Mapping[Cell, float]],
 ) -> tuple[list[Cells], list[int]]:
     """Cells along the critical path of each step, and the rank that decided most of it.
 
@@ -184,10 +216,10 @@ def _critical_path(
         pieces, work = [], []
         before: dict[int, float] = dict.fromkeys(step, 0.0)
         for rank, ends in path:
-            pieces.append(cells_between(step[rank], before[rank], ends[rank]))
+            pieces.append(cells_between(step[rank], before[rank], ends[rank], loading[rank]))
             work.append((work_seconds(pieces[-1]), rank))
             before = ends
-        pieces.append(cells_between(step[tail], before[tail], step[tail].seconds))
+        pieces.append(cells_between(step[tail], before[tail], step[tail].seconds, loading[tail]))
         critical.append(_sum(pieces))
         last.append(max(work)[1])
     return critical, last
@@ -240,8 +272,9 @@ def _lines(steps: Sequence[dict[int, RankStep]], kept: Sequence[int]) -> dict[st
     counts: dict[str, Counter[str]] = {}
     for index in kept:
         for own in steps[index].values():
-            for moment, blocked, line in own.samples:
+            for moment, blocked, line, loads in own.samples:
                 activity = activity_at(own, moment)
+                activity = INPUT if loads and activity == HOST else activity
                 if activity and line:
                     state = ThreadState.BLOCKED if blocked else ThreadState.RUNNING
                     counts.setdefault(str(Cell(activity, state)), Counter())[line] += 1

@@ -107,7 +107,7 @@ def _kind(
     lines = Counter(
         line
         for index in long
-        for moment, _, line in steps[index][last[index]].samples
+        for moment, _, line, _ in steps[index][last[index]].samples
         if activity_at(steps[index][last[index]], moment) == activity and line
     )
     line = lines.most_common(1)[0][0] if lines else ""

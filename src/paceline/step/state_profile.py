@@ -18,7 +18,7 @@ GROUP_COLLECTIVE = "group collective"
 """Waiting in a blocking collective of some of the ranks, which does not synchronise all."""
 SYNCHRONISING = (COMMUNICATE, COLLECTIVE)
 MESSAGES = (*SYNCHRONISING, GROUP_COLLECTIVE)
-HOST = "host"
+HOST, INPUT = "host", "input"
 COMPUTING = ("forward", "backward", "update", HOST)
 """Activities of the training thread that are neither input nor communication, in every step."""
 

@@ -387,11 +387,14 @@ def _compute_spans(step: dict[str, Any], messages: Sequence[Span]) -> list[Span]
     named = [Span(n, Phase.OTHER, "compute", a, b) for n, a, b in segments if n in NAMED_ACTIVITIES]
     others = outermost(span for span in named if span.name not in WAITS)
     holes = merge([*waits, *((span.start, span.end) for span in others)])
+    calls = [start for name, start, _ in segments if name == "forward"]
     for name, start, end in segments:
-        if name in NAMED_ACTIVITIES:
+        if name in NAMED_ACTIVITIES or name == "forward":
             continue
         if name == "backward":
             begin = 0.0 if reached is None else reached
+            # Before the first call of a module, the host prepares the pass.
+            begin = next((call for call in calls if begin <= call <= start), begin)
             compute.append(Span("forward", Phase.FORWARD, "compute", begin, start))
             sent = [m.start for m in messages if start <= m.start <= end]
             compute.append(Span(name, Phase.BACKWARD, "compute", start, max(sent, default=end)))
@@ -450,7 +453,7 @@ def rank_step(step: dict[str, Any]) -> RankStep:
         step.get("begun"),
         merge([(m.start, m.end) for m in messages if m.size_bytes > 0]),
         step.get("collection_seconds", 0.0),
-        [(at, bool(blocked), line) for at, blocked, line in step.get("stacks", ())],
+        [(at, bool(off), line, bool(loads)) for at, off, line, loads in step.get("stacks", ())],
     )
 
 

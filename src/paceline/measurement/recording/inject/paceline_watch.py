@@ -206,6 +206,8 @@ class Recorder:
         begun = moment if self.begun is None else self.begun
         cpu = time.process_time()
         self.mark(moment)
+        if self.stacks is not None and self.stacks.loop is None and self.step_count:
+            self.stacks.see_loop()
         last = self.marks[-1:]
         self.buffer.append(
             (
@@ -324,7 +326,7 @@ def step_as_json(step: tuple[Any, ...]) -> str:
             ],
         ),
         json_rows(
-            "stacks", [f"{at - t:.7f},{off:d},{json.dumps(line)}" for at, off, line in lines]
+            "stacks", [f"{at - t:.7f},{off:d},{json.dumps(x)},{y:d}" for at, off, x, y in lines]
         ),
     ]
     if len(marks) > 1:

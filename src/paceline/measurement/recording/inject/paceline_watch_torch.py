@@ -21,6 +21,8 @@ COLLECTIVES = (
     *("gather_object", "monitored_barrier", "reduce_scatter"),
 )
 """Names in all versions of PyTorch. One may call another: the inner call is no separate message."""
+LEARNING_STEPS = 2
+"""Steps in which all modules are watched for the outermost ones."""
 
 
 def patches(recorder: Recorder) -> dict[str, Callable[[Any], None]]:
@@ -30,7 +32,7 @@ def patches(recorder: Recorder) -> dict[str, Callable[[Any], None]]:
         "torch.autograd": lambda module: watch_backward(module, recorder),
         "torch.utils.data.dataloader": lambda module: watch_loaders(module, recorder),
         "torch.serialization": lambda module: watch_saving(module, recorder),
-        "torch.nn.modules.module": lambda module: watch_evaluation(module, recorder),
+        "torch.nn.modules.module": lambda module: watch_modules(module, recorder),
         "torch.distributed.distributed_c10d": lambda module: watch_collectives(module, recorder),
         "torch.nn.parallel.distributed": lambda module: watch_ddp(module, recorder),
     }
@@ -118,6 +120,62 @@ def watch_saving(module: Any, recorder: Recorder) -> None:
                 recorder.segment("checkpoint", start, clock())
 
     module.save = save
+
+
+def watch_modules(module: Any, recorder: Recorder) -> None:
+    """Record evaluations, and calls of the outermost modules: before them the host prepares a step.
+
+    Every call of a module is seen in the first steps only; then only those of the classes that were
+    outermost, because a network has many modules.
+    """
+    watch_evaluation(module, recorder)
+    _calls.watch(module.Module, recorder)
+
+
+class _ModuleCalls:
+    """State of `timed_call`, a function of this module: users' classes that have it can be pickled
+    (by cloudpickle)."""
+
+    def watch(self, base: Any, recorder: Recorder) -> None:
+        self.base, self.original, self.recorder = base, base.__call__, recorder
+        self.inside = False
+        self.learning = True
+        self.outermost: set[Any] = set()
+        self.torch = sys.modules["torch"]
+        compiler = getattr(self.torch, "compiler", None)
+        self.is_compiling = getattr(compiler, "is_compiling", lambda: False)
+        timed_call.__wrapped__ = self.original  # type: ignore[attr-defined]
+        base.__call__ = timed_call
+
+    def learn(self, kind: Any) -> None:
+        """Remember an outermost class; after the first steps, watch only these."""
+        self.outermost.add(kind)
+        if self.recorder.step_count > LEARNING_STEPS:
+            self.learning, self.base.__call__ = False, self.original
+            for one in self.outermost:
+                if one.__call__ is self.original:
+                    one.__call__ = timed_call
+
+
+_calls = _ModuleCalls()
+
+
+def timed_call(module: Any, *args: Any, **kwargs: Any) -> Any:
+    """``Module.__call__`` that records the calls of the training thread outside of other ones."""
+    own = _calls
+    if own.is_compiling() or own.inside or threading.get_ident() != own.recorder.thread:
+        return own.original(module, *args, **kwargs)
+    if own.learning:
+        own.learn(type(module))
+    start, own.inside = clock(), True
+    own.recorder.mark(start)
+    try:
+        return own.original(module, *args, **kwargs)
+    finally:
+        own.inside = False
+        # Without gradients: a validation, or a teacher of the network.
+        name = "forward" if own.torch.is_grad_enabled() else "evaluation"
+        own.recorder.segment(name, start, clock())
 
 
 def watch_evaluation(module: Any, recorder: Recorder) -> None:
