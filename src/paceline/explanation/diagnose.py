@@ -11,7 +11,8 @@ from paceline.explanation.diagnose_comm import (
     MeasuredExchange,
     MessageCost,
     copying_seconds,
-    sends_gradients_itself,
+    gradient_share,
+    other_collectives,
     with_usual_rate,
     with_usual_start,
 )
@@ -126,8 +127,7 @@ def _messages(case: DiagnosisInput) -> Iterator[Diagnosis]:
         return
     measured = case.seconds("exposed") + case.seconds("handling")
     measured += _thread_seconds(case, "exposed")
-    if gradients_by_hand(case):
-        measured += case.seconds("collectives")
+    measured += gradient_share(case.observed.launch) * case.seconds("collectives")
     facts = case.observed.launch.outcome.facts
     same = int(facts.get("synchronised_backwards") or 1)
     for one in _communication(case, exchange, added, measured, same):
@@ -140,9 +140,8 @@ def _thread_seconds(case: DiagnosisInput, name: str) -> float:
     seconds = case.holders.by_holder.get(Holder.MESSAGES, 0.0)
     parts = case.step.parts
     both = parts.exposed + parts.handling + parts.collectives
-    if name == "exposed" and gradients_by_hand(case):
-        return seconds
-    own = parts.collectives if name == "collectives" else parts.exposed + parts.handling
+    others = (1.0 - gradient_share(case.observed.launch)) * parts.collectives
+    own = others if name == "collectives" else both - others
     return seconds * own / both if both > 0 else 0.0
 
 
@@ -210,30 +209,33 @@ def _unscheduled(
     yield _volume(exchange, size, cost, left)
 
 
-def gradients_by_hand(case: DiagnosisInput) -> bool:
-    """Whether the script sends its gradients itself, with blocking collectives."""
-    return case.exchange is not None and sends_gradients_itself(case.observed.launch)
-
-
 def _collectives(case: DiagnosisInput) -> Iterator[Diagnosis]:
-    """Blocking collectives that carry no gradients: metrics, barriers, buffers."""
-    threads = _thread_seconds(case, "collectives")
-    seconds = case.seconds("collectives") + threads
-    if seconds <= 0 or gradients_by_hand(case):
+    """Blocking collectives that carry no gradients: metrics, barriers, buffers, shards."""
+    launch = case.observed.launch
+    share = 1.0 - gradient_share(launch)
+    seconds = share * case.seconds("collectives") + _thread_seconds(case, "collectives")
+    sent = other_collectives(launch)
+    total_seconds = math.fsum(own[2] for own in sent.values())
+    if seconds <= 0 or total_seconds <= 0:
         return
-    sent = case.observed.launch.outcome.facts.get("collectives") or {}
-    others = {name: own for name, own in sent.items() if name != "bucket"}
-    count = math.fsum(own[0] for own in others.values())
-    if count <= 0:
-        return
-    size = math.fsum(own[0] * own[1] for own in others.values()) / count
+    limit = number("explain.message.small")
+    for small in (True, False):
+        found = {name: own for name, own in sent.items() if (own[1] < limit) is small}
+        cost = seconds * math.fsum(own[2] for own in found.values()) / total_seconds
+        if cost > 0:
+            yield _blocking(case, found, cost, small)
+
+
+def _blocking(
+    case: DiagnosisInput, sent: dict[str, list[float]], seconds: float, small: bool
+) -> Diagnosis:
+    count = math.fsum(own[0] for own in sent.values())
     names = ", ".join(
         f"{own[0]:.3g} {name.replace('_', '-')} of {format_bytes(own[1])}"
-        for name, own in others.items()
+        for name, own in sent.items()
     )
-    small = size < number("explain.message.small")
     kept = seconds / count if count > 1 else 0.5 * seconds
-    yield Diagnosis(
+    return Diagnosis(
         Cause.COLLECTIVES if small else Cause.BLOCKING,
         seconds,
         seconds - kept,

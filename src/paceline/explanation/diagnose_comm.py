@@ -16,7 +16,7 @@ from paceline.predictor.comm.measured_curve import MeasuredCurve
 from paceline.predictor.plan.sync_policy import MIB, Policy, Synchronisation
 from paceline.predictor.schedule.ddp_step import replica_step
 from paceline.predictor.schedule.step_costs import GradientExchange, LayerTime, StepCosts
-from paceline.step.step_profile import MessageProfile, StepProfile
+from paceline.step.step_profile import BUCKET, GRADIENTS, MessageProfile, StepProfile
 from paceline.store import Launch
 
 BUCKETS = tuple(size * MIB for size in (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8, 25))
@@ -182,14 +182,18 @@ def measured_exchange(
     crowding: float = 1.0,
     tensors: Sequence[float] = (),
     blocking: bool = False,
+    named: bool = False,
 ) -> MeasuredExchange | None:
     """The gradient exchange; None if no message was recorded or no size is known.
 
-    Messages that arrived before the backward pass (buffers, for example) carry no gradients.
+    Where operations are unknown, messages that arrived before the backward pass (buffers, for
+    example) carry no gradients.
     """
     begin = profile.backward_end_seconds - backward_seconds - handling_seconds
-    sized = (message for message in profile.messages if message.size_bytes > 0)
-    messages = tuple(dropwhile(lambda one: one.ready_seconds + one.seconds <= begin, sized))
+    sized = [message for message in profile.messages if message.size_bytes > 0]
+    messages = tuple(one for one in sized if one.operation in (BUCKET, GRADIENTS))
+    if not messages and not named:
+        messages = tuple(dropwhile(lambda one: one.ready_seconds + one.seconds <= begin, sized))
     if not messages or ranks < 2 or backward_seconds <= 0:
         return None
     usual = expected_cost(messages, ranks, machine, crowding) if nodes == 1 else None
@@ -213,8 +217,22 @@ def measured_exchange(
 
 def sends_gradients_itself(launch: Launch) -> bool:
     """Whether the script sends its gradients by collectives of its own, not in buckets of DDP."""
+    return GRADIENTS in (launch.outcome.facts.get("collectives") or {})
+
+
+def other_collectives(launch: Launch) -> dict[str, list[float]]:
+    """Collectives that carry no gradients: number, mean bytes and seconds per step of each."""
     sent = launch.outcome.facts.get("collectives") or {}
-    return bool(sent) and "bucket" not in sent
+    return {name: own for name, own in sent.items() if name not in (BUCKET, GRADIENTS)}
+
+
+def gradient_share(launch: Launch) -> float:
+    """Share of the time in blocking collectives that is due to gradients."""
+    own = (launch.outcome.facts.get("collectives") or {}).get(GRADIENTS)
+    if own is None:
+        return 0.0
+    others = math.fsum(one[2] for one in other_collectives(launch).values())
+    return float(own[2] / max(own[2] + others, 1e-12))
 
 
 def copying_seconds(size_bytes: float, machine: MachineProfile | None) -> float:

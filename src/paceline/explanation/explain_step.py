@@ -196,6 +196,7 @@ def _case(
             own.crowding,
             [float(size) for _, sizes in buckets for size in sizes],
             step.parts.collectives > step.parts.exposed and sends_gradients_itself(own.launch),
+            bool(own.launch.outcome.facts.get("collectives")),
         )
     holders = holders_of(own, step, before)
     return DiagnosisInput(own, alone, step, before, holders, inside, exchange, profile)

@@ -13,6 +13,8 @@ from paceline.step.task import Phase, Step
 
 MOST_MESSAGES = 2000
 """Steps with more messages are profiled without them."""
+BUCKET, GRADIENTS = "bucket", "gradients"
+"""Messages of gradients: of DDP, or of the script itself."""
 _NOT_COMPUTING = (Phase.COMMUNICATE, Phase.WAIT)
 
 
@@ -45,12 +47,14 @@ class MessageProfile:
     """One message of a step: its bytes, the time it is ready on all ranks, and its duration.
 
     ``ready_seconds`` counts from the start of the step. ``seconds`` counts from when every rank is
-    ready and the previous message has ended: network time without waiting.
+    ready and the previous message has ended: network time without waiting. ``operation`` is its
+    name, empty in older records.
     """
 
     size_bytes: float
     ready_seconds: float
     seconds: float
+    operation: str = ""
 
 
 @dataclass(frozen=True)
@@ -272,15 +276,16 @@ def _messages(step: Step) -> list[MessageProfile]:
     Empty if ranks differ in the number or groups of messages, or have too many. A collective ends
     on all ranks together, so the rank for which it was shortest arrived last.
     """
-    by_rank: dict[int, list[tuple[float, float, float]]] = {rank: [] for rank in step.ranks}
+    by_rank: dict[int, list[tuple[float, float, float, str]]] = {rank: [] for rank in step.ranks}
     for task, start in zip(step.tasks, step.starts, strict=True):
         if task.phase is Phase.COMMUNICATE:
-            by_rank[task.rank].append((start, start + task.seconds, task.size_bytes))
+            own = (start, start + task.seconds, task.size_bytes, task.name)
+            by_rank[task.rank].append(own)
     lanes = [sorted(own) for own in by_rank.values()]
     groups: dict[int, set[str]] = {rank: set() for rank in by_rank}
     for task in step.tasks:
         groups[task.rank].add(task.group)
-    if any(own != groups[min(groups)] for own in groups.values()):
+    if any(own_groups != groups[min(groups)] for own_groups in groups.values()):
         return []
     if len({len(own) for own in lanes}) != 1 or len(lanes[0]) > MOST_MESSAGES:
         return []
@@ -290,12 +295,12 @@ def _messages(step: Step) -> list[MessageProfile]:
         # A rank sends one message at a time: waiting for the previous one is not part of this.
         taken = [
             max(0.0, end - max(start, before))
-            for (start, end, _), before in zip(matched, ended, strict=True)
+            for (start, end, *_), before in zip(matched, ended, strict=True)
         ]
         latest = min(range(len(matched)), key=lambda rank: taken[rank])
-        start, _, size = matched[latest]
-        found.append(MessageProfile(size, start, taken[latest]))
-        ended = [max(before, end) for (_, end, _), before in zip(matched, ended, strict=True)]
+        start, _, size, name = matched[latest]
+        found.append(MessageProfile(size, start, taken[latest], name))
+        ended = [max(before, end) for (_, end, *_), before in zip(matched, ended, strict=True)]
     return found
 
 
@@ -308,6 +313,7 @@ def _mean_messages(steps: Sequence[list[MessageProfile]]) -> tuple[MessageProfil
             statistics.median(message.size_bytes for message in same),
             statistics.median(message.ready_seconds for message in same),
             statistics.median(message.seconds for message in same),
+            same[0].operation,
         )
         for same in zip(*usual, strict=True)
     )

@@ -26,7 +26,7 @@ from paceline.step.state_profile import (
     HOST,
     StateProfile,
 )
-from paceline.step.step_profile import StepProfile, profile_steps
+from paceline.step.step_profile import BUCKET, GRADIENTS, StepProfile, profile_steps
 from paceline.store import LayerTiming, RankSteps
 
 EVALUATION_FACTOR = 1.5
@@ -37,6 +37,10 @@ MOST_STATES = 1000
 """Maximum number of steps, the last ones, whose activities and states are summarised."""
 WAITS = {"wait": COLLECTIVE, "group wait": GROUP_COLLECTIVE}
 """Activities of segments in which the script waits for all ranks, or for some of them."""
+SCALAR_BYTES = 8
+"""Bytes of a loss: gradients are larger."""
+_NOT_BY_HAND = (BUCKET, "reduce_scatter", "reduce_scatter_single", "reduce_scatter_tensor")
+"""Messages of a library (DDP, FSDP) that carry gradients."""
 NAMED_ACTIVITIES = (*WAITS, "checkpoint", "evaluation", "graph search")
 """Segments that interrupt the phase around them."""
 
@@ -153,14 +157,19 @@ class WatchedJob:
         return profile_steps(map(self._step, indices[:: math.ceil(len(indices) / PROFILED_STEPS)]))
 
     def collectives(self, skip: int) -> dict[str, list[float]]:
-        """By operation: its number per step and rank, mean bytes, and seconds that rank 0 waits."""
+        """By operation: its number per step and rank, mean bytes, and seconds per step.
+
+        The rank that waits least in a message arrived last.
+        """
         indices = self._counted(skip)
         found: dict[str, list[float]] = {}
         for index in indices:
-            step = self.ranks[0].steps[index]
-            for operation, size, start, end in outer_messages(step["messages"]):
-                own = found.setdefault(operation, [0.0, 0.0, 0.0])
-                own[:] = [own[0] + 1.0, own[1] + size, own[2] + max(0.0, end - start)]
+            first, *others = (_message_spans(process.steps[index]) for process in self.ranks)
+            same = [own for own in others if len(own) == len(first)]
+            for message, *more in zip(first, *same, strict=True):
+                own = found.setdefault(message.name, [0.0, 0.0, 0.0])
+                least = min(one.seconds for one in (message, *more))
+                own[:] = [own[0] + 1.0, own[1] + message.size_bytes, own[2] + least]
         steps = max(1, len(indices))
         return {
             name: [count / steps, size / count, seconds / steps]
@@ -372,9 +381,19 @@ def step_spans(step: dict[str, Any]) -> list[Span]:
 
 
 def _message_spans(step: dict[str, Any]) -> list[Span]:
+    """Messages of a step; those by which a script itself sends gradients are named so."""
+    messages, segments = outer_messages(step["messages"]), step["segments"]
+    begin = min((start for name, start, _ in segments if name == "backward"), default=math.inf)
+    ends = (start for name, start, _ in segments if name == "update" and start > begin)
+    end, known = min(ends, default=math.inf), any(one[0] in _NOT_BY_HAND for one in messages)
+
+    def name(operation: str, size: float, start: float) -> str:
+        by_hand = not known and size > SCALAR_BYTES and begin <= start <= end
+        return GRADIENTS if by_hand else operation
+
     return [
-        Span(operation, Phase.COMMUNICATE, "network", start, max(start, end), f"bucket {n}", size)
-        for n, (operation, size, start, end) in enumerate(outer_messages(step["messages"]))
+        Span(name(op, size, a), Phase.COMMUNICATE, "network", a, max(a, b), f"bucket {n}", size)
+        for n, (op, size, a, b) in enumerate(messages)
     ]
 
 
