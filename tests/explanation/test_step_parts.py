@@ -40,8 +40,8 @@ def states(*ranks, network=0.005):
     return profile_states(steps)
 
 
-def launch(number, *ranks, **facts):
-    found = states(*ranks)
+def launch(number, *ranks, network=0.005, **facts):
+    found = states(*ranks, network=network)
     step = found.step_seconds
     made = timed_launch(number, *[[step] * STEPS for _ in ranks])
     facts = {"states": found.to_json(), "cores": [[0, 1]] * len(ranks), **facts}
@@ -147,19 +147,31 @@ def test_a_rank_with_a_slower_core_is_not_the_fault_of_the_job():
     assert "150 elements of input per step instead of 100" in found.why
 
 
-def test_small_collectives_are_counted():
-    facts = {"collectives": {"bucket": [1, 1e6, 0.01], "all_reduce": [12, 4.0, 0.02]}}
+def with_collectives(**sent):
+    """Two ranks that wait 20 ms in blocking collectives."""
     found = states((0.03, 0.06, 0.0, 0.0), (0.03, 0.06, 0.0, 0.0), network=0.02).to_json()
-    for cells in (found["critical"], *(rank["cells"] for rank in found["ranks"])):
-        cells["collective/blocked"] = cells.pop("communicate/blocked")
-    for batch in found["batches"]:
+    for batch in (found, *found["batches"]):
         for cells in (batch["critical"], *(rank["cells"] for rank in batch["ranks"])):
             cells["collective/blocked"] = cells.pop("communicate/blocked")
-    made = launch(2, ALONE, ALONE, **facts)
+    made = launch(2, ALONE, ALONE, network=0.02, collectives=sent)
     outcome = replace(made.outcome, facts={**made.outcome.facts, "states": found})
-    (one, *_) = explain([launch(1, ALONE), replace(made, outcome=outcome)]).findings
+    return explain([launch(1, ALONE), replace(made, outcome=outcome)]).findings
+
+
+def test_small_collectives_are_counted():
+    (one, *_) = with_collectives(bucket=[1, 1e6, 0.01], all_reduce=[12, 4.0, 0.02])
     assert one.cause is Cause.COLLECTIVES
     assert "12 small blocking collectives" in one.verdict
+
+
+def test_gradients_by_hand_are_not_other_collectives():
+    """Small and large collectives have their share of the wait, and gradients have theirs."""
+    sent = {"gradients": [1, 1e6, 0.005], "all_reduce": [40, 4.0, 0.01]}
+    found = with_collectives(**sent, all_gather_single=[8, 1e6, 0.005])
+    seconds = {one.cause: one.seconds for one in found}
+    assert seconds[Cause.COLLECTIVES] == pytest.approx(0.01)
+    assert seconds[Cause.BLOCKING] == pytest.approx(0.005)
+    assert "40 small" in next(one for one in found if one.cause is Cause.COLLECTIVES).verdict
 
 
 def test_contention_is_at_most_what_each_holder_used():
@@ -167,6 +179,26 @@ def test_contention_is_at_most_what_each_holder_used():
     assert found.by_holder["a"] <= 0.02
     assert sum(found.by_holder.values()) == pytest.approx(0.1)
     assert contention_by_holder(0.1, {"a": 0.02, "b": 0.03}).unknown == pytest.approx(0.05)
+
+
+def test_a_worker_without_a_core_is_no_slow_input():
+    """Input that waits for a worker that other programs keep from its core is CPU contention."""
+    found = states((0.03, 0.06, 0.0, 0.02)).to_json()
+    for batch in (found, *found["batches"]):
+        for cells in (batch["critical"], batch["common"], *(r["cells"] for r in batch["ranks"])):
+            cells["input/blocked"] = cells.pop("forward/blocked", 0.0)
+    use = {"worker_seconds": 0.01, "busy_cores": 2.0, "compute_threads": 1, "threads": {}}
+
+    def waited(delay):
+        made = launch(1, (0.03, 0.06, 0.0, 0.02), other_busy_cores=1.0)
+        facts = {"core_use": [{**use, "worker_delay_seconds": delay}], "loader_workers": [1]}
+        facts = {**made.outcome.facts, "states": found, **facts}
+        made = replace(made, outcome=replace(made.outcome, facts=facts))
+        return parts(explain([made]))["waiting for input"]
+
+    assert waited(0.0) == pytest.approx(0.02)
+    assert waited(0.01) < 0.02
+    assert waited(1.0) < waited(0.01)
 
 
 def test_launches_with_a_remedy_are_not_explained_with_the_others():
@@ -178,11 +210,11 @@ def test_launches_with_a_remedy_are_not_explained_with_the_others():
 
 
 def test_a_bottleneck_is_compared_with_the_step_without_other_programs():
-    """Three quarters of the step belong to other programs: 5 % of the rest is a bottleneck."""
+    """Three quarters of the step belong to other programs: 10 % of the rest is a bottleneck."""
     others = {"other_busy_cores": 1.6}
-    delayed = launch(2, (0.03, 0.06, 0.3, 0.01), (0.03, 0.06, 0.3, 0.01), **others)
+    delayed = launch(2, (0.03, 0.06, 0.3, 0.02), (0.03, 0.06, 0.3, 0.02), **others)
     explanation = explain([launch(1, ALONE), delayed])
-    assert explanation.own_seconds < 0.12
+    assert explanation.own_seconds < 0.13
     assert [one.cause for one in explanation.bottlenecks][:1] == [Cause.BLOCKED]
     assert not explanation.healthy
 

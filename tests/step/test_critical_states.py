@@ -110,6 +110,16 @@ def test_stalls_have_their_length_and_period():
     assert profile.critical[Cell("stall", ThreadState.RUNNING)] == pytest.approx(0.199 * 5 / 40)
 
 
+def test_two_stalls_in_a_row_have_no_period():
+    steps = []
+    for number in range(40):
+        blocked = 0.2 if number in (20, 21) else 0.0
+        steps.append({0: a_step(phases=[("host", blocked + 0.01, 0.01, 0.0), *work(0.1)])})
+    stalls = profile_states(steps).stalls
+    assert stalls.count == 2
+    assert stalls.seconds_per_step == pytest.approx(0.2 * 2 / 40)
+
+
 def test_varying_computation_is_no_stall():
     """Threads without a core spin in some steps: that is no work of the host."""
     steps = [{0: a_step(phases=work(0.3 if n % 9 == 0 else 0.1))} for n in range(40)]
@@ -127,6 +137,30 @@ def test_a_growing_step_drifts():
     )
     steady = [{0: a_step(phases=work(0.05, blocked=0.01))} for _ in range(60)]
     assert profile_states(steady).drift is None
+
+
+def test_growth_of_several_phases_is_one_drift():
+    steps = [{0: a_step(phases=work(0.1 + 0.002 * number))} for number in range(40)]
+    profile = profile_states(steps)
+    assert profile.drift.seconds == pytest.approx(0.002 * 39 / 2)
+    assert profile.drift.last_seconds - profile.drift.first_seconds == pytest.approx(0.002 * 39)
+
+
+def test_host_work_that_loads_input_is_input():
+    """The share of samples in a generator, in which each step counts once."""
+    phases = [("host", 0.04, 0.0, 0.0), ("forward", 0.1, 0.1, 0.0)]
+
+    def sampled(number):
+        rows = [(0.01, True, "train.py:3 (batches)", True)]
+        if number % 4 == 0:
+            rows = [(0.02, True, "train.py:9 (log)", False)] * 3
+        return tuple(rows)
+
+    steps = [{0: a_step(phases=phases, samples=sampled(number))} for number in range(20)]
+    profile = profile_states(steps)
+    assert total(profile.critical, ("input",)) == pytest.approx(0.03)
+    assert total(profile.critical, ("host",)) == pytest.approx(0.01)
+    assert profile.lines["input/blocked"] == "train.py:3 (batches)"
 
 
 def test_without_marks_the_state_is_unknown():

@@ -116,22 +116,17 @@ def _on_cpu(case: DiagnosisInput) -> bool:
 
 
 def _messages(case: DiagnosisInput) -> Iterator[Diagnosis]:
-    """Findings about communication; their costs sum to the time that it adds to the step.
-
-    Times of the schedule are scaled to the measured ones.
-    """
-    exchange = case.exchange
-    added = 0.0 if exchange is None else exchange.added_seconds(exchange.cost)
-    if exchange is None or added <= 0:
-        yield from _exposed(case)
+    """Findings about gradients; their costs sum to the time that these add to the step."""
+    exchange, launch = case.exchange, case.observed.launch
+    if exchange is None:
+        yield from _exposed(case, case.seconds("exposed"))
         return
     measured = case.seconds("exposed") + case.seconds("handling")
+    measured += gradient_share(launch) * case.seconds("collectives")
     measured += _thread_seconds(case, "exposed")
-    measured += gradient_share(case.observed.launch) * case.seconds("collectives")
-    facts = case.observed.launch.outcome.facts
-    same = int(facts.get("synchronised_backwards") or 1)
-    for one in _communication(case, exchange, added, measured, same):
-        part = "collectives" if exchange.blocking else "exposed"
+    same = int(launch.outcome.facts.get("synchronised_backwards") or 1)
+    part = "collectives" if exchange.blocking else "exposed"
+    for one in _communication(case, exchange, measured, same):
         yield replace(one, half_width=case.width(part, one.seconds))
 
 
@@ -145,10 +140,9 @@ def _thread_seconds(case: DiagnosisInput, name: str) -> float:
     return seconds * own / both if both > 0 else 0.0
 
 
-def _exposed(case: DiagnosisInput) -> Iterator[Diagnosis]:
-    """Exposed communication of messages that no launch timed."""
-    seconds = case.seconds("exposed")
-    if seconds > 2.0 * case.bottleneck_seconds:
+def _exposed(case: DiagnosisInput, seconds: float) -> Iterator[Diagnosis]:
+    """Exposed communication that no schedule of timed messages explains."""
+    if seconds > case.bottleneck_seconds:
         yield Diagnosis(
             Cause.EXPOSED,
             seconds,
@@ -163,7 +157,7 @@ def _exposed(case: DiagnosisInput) -> Iterator[Diagnosis]:
 
 
 def _communication(
-    case: DiagnosisInput, exchange: MeasuredExchange, added: float, measured: float, same: int
+    case: DiagnosisInput, exchange: MeasuredExchange, measured: float, same: int
 ) -> Iterator[Diagnosis]:
     """Divide the measured cost in a fixed order: passes, latency, bandwidth, policy, volume."""
     if same > 1:
@@ -171,12 +165,15 @@ def _communication(
     # The schedule gives the shares of latency, bandwidth, policy and volume; the measurement gives
     # their sum.
     measured /= same
-    factor = measured / added
+    added = exchange.added_seconds(exchange.cost)
     quick = with_usual_start(exchange.cost, exchange.expected)
     usual = with_usual_rate(quick, exchange.expected)
-    if factor > 1.0 / number("explain.message.scheduled"):
+    if added < number("explain.message.scheduled") * measured:
         yield from _unscheduled(case, exchange, usual, measured)
         return
+    if added <= 0:
+        return
+    factor = measured / added
     started, rated = exchange.added_seconds(quick), exchange.added_seconds(usual)
     yield _slow_start(exchange, factor * (added - started))
     yield _slow_link(exchange, factor * (started - rated), case)
@@ -206,7 +203,11 @@ def _unscheduled(
         yield copies
     left = measured - many - (copies.seconds if copies is not None else 0.0)
     size, _ = exchange.best_buckets(cost)
-    yield _volume(exchange, size, cost, left)
+    volume = _volume(exchange, size, cost, left)
+    if volume.saved_seconds > least_share_saved() * case.own_seconds:
+        yield volume
+    else:
+        yield from _exposed(case, left)
 
 
 def _collectives(case: DiagnosisInput) -> Iterator[Diagnosis]:

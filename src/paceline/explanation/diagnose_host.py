@@ -10,6 +10,8 @@ from paceline.step.state_profile import ThreadState, total
 from paceline.units import format_seconds, plural
 
 _MOST_WORKERS = 16
+_MUCH = 0.25
+"""Share of the step above which contention for memory is worth fewer processes."""
 _CHEAPER = (
     "halve the cost of a batch (store it decoded or resized, transform less or on the device)"
 )
@@ -237,7 +239,7 @@ def _search(case: DiagnosisInput) -> Iterator[Diagnosis]:
 def _memory(case: DiagnosisInput) -> Iterator[Diagnosis]:
     """More CPU time for the same work; other programs take caches too."""
     seconds = case.seconds("memory")
-    if seconds < 5 * case.bottleneck_seconds:
+    if seconds < _MUCH * case.own_seconds:
         return
     if case.observed.other_cores > number("explain.finding.some_core"):
         return

@@ -5,7 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from paceline.analysis.launch_statistics import mean_step_seconds
-from paceline.explanation.launch_states import launch_states, thread_use, waits_for_a_device
+from paceline.explanation.launch_states import (
+    launch_states,
+    thread_use,
+    waits_for_a_device,
+    with_late_workers,
+)
 from paceline.explanation.measured_configuration import MeasuredConfiguration
 from paceline.explanation.step_parts import (
     NAMES,
@@ -69,7 +74,7 @@ def estimate_step(
     for one in own.each:
         found = launch_states(one.launch, one.profile, one.delays, one.uneven_delay_seconds)
         if found is not None:
-            seen.append((one, found))
+            seen.append((one, with_late_workers(found, one.launch, one.others_share)))
     ranks = len(seen[0][1].ranks) if seen else 0
     seen = [(one, states) for one, states in seen if len(states.ranks) == ranks]
     if not seen:

@@ -1,7 +1,7 @@
 """States of a launch for an explanation: as counted, or derived from its profile."""
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from paceline.constants import number
@@ -10,6 +10,7 @@ from paceline.step import Phase
 from paceline.step.state_profile import (
     COMMUNICATE,
     HOST,
+    INPUT,
     MESSAGES,
     Batch,
     Cell,
@@ -138,21 +139,48 @@ def _without_states(states: StateProfile) -> StateProfile:
             found[own] = found.get(own, 0.0) + seconds
         return found
 
-    ranks = tuple(replace(r, cells=merged(r.cells)) for r in states.ranks)
-    return StateProfile(
-        states.steps,
-        states.step_seconds,
-        merged(states.critical),
-        ranks,
-        tuple(
-            Batch(merged(one.critical), tuple(replace(r, cells=merged(r.cells)) for r in one.ranks))
+    return _changed(states, merged)
+
+
+def _changed(states: StateProfile, change: Callable[[Cells], dict[Cell, float]]) -> StateProfile:
+    """States with all cells changed by a function."""
+
+    def changed(ranks: tuple[RankStates, ...]) -> tuple[RankStates, ...]:
+        return tuple(replace(rank, cells=change(rank.cells)) for rank in ranks)
+
+    return replace(
+        states,
+        critical=change(states.critical),
+        ranks=changed(states.ranks),
+        common=change(states.common),
+        batches=tuple(
+            Batch(change(one.critical), changed(one.ranks), change(one.common))
             for one in states.batches
         ),
-        states.stalls,
-        states.drift,
-        states.collection_seconds,
-        states.lines,
     )
+
+
+def with_late_workers(states: StateProfile, launch: Launch, others_share: float) -> StateProfile:
+    """A wait for a data-loader worker that other programs keep from its core is CPU contention.
+
+    A batch is late by at most the time for which its worker was runnable.
+    """
+    workers = max(launch.outcome.facts.get("loader_workers") or [0])
+    known = [one for one in launch.outcome.facts.get("core_use") or () if one]
+    late = max((one.get("worker_delay_seconds", 0.0) for one in known), default=0.0)
+    waits = Cell(INPUT, ThreadState.BLOCKED)
+    waited = states.critical.get(waits, 0.0)
+    if not workers or min(late, waited) <= 0:
+        return states
+    share = others_share * min(1.0, late / workers / waited)
+
+    def moved(cells: Cells) -> dict[Cell, float]:
+        seconds = share * cells.get(waits, 0.0)
+        runnable = Cell(INPUT, ThreadState.RUNNABLE)
+        found = {**cells, runnable: cells.get(runnable, 0.0) + seconds}
+        return {**found, waits: found.get(waits, 0.0) - seconds}
+
+    return _changed(states, moved)
 
 
 def thread_use(launch: Launch, states: StateProfile, profile: StepProfile | None) -> ThreadUse:

@@ -105,6 +105,7 @@ _ANYWHERE: dict[str, Check] = {
     "elapsed_seconds": is_amount,
     "busy_seconds": is_amount,
     "worker_seconds": is_amount,
+    "worker_delay_seconds": is_amount,
     "threads": object_of(row_of(is_amount, is_amount, is_amount)),
     "buckets": list_of(row_of(is_amount, list_of(is_amount))),
     "ddp": is_object,

@@ -19,6 +19,8 @@ DEVIATIONS = 8.0
 RARE = 0.26
 """Largest fraction of steps that may stall: if more do, the time is part of normal steps."""
 FEWEST_STEPS = 12
+REGULAR = 0.3
+"""Largest deviation of the steps between stalls from a multiple of their period."""
 KINDS = ("checkpoint", "evaluation")
 GROWTH = 0.1
 """Smallest growth over a launch that counts as drift, as a fraction of the step."""
@@ -76,7 +78,7 @@ def find_stalls(
         Stalls(
             len(long),
             len(works),
-            float(statistics.median(between)) if between else float(len(works)),
+            _period(between, len(works)),
             everything_longer / len(long),
             Counter(last[index] for index in long).most_common(1)[0][0],
             kind,
@@ -88,6 +90,19 @@ def find_stalls(
         separated,
         kept,
     )
+
+
+def _period(between: Sequence[int], steps: int) -> float:
+    """Steps from one stall to the next: their period, or the mean distance if they have none.
+
+    Stalls have a period if they are equally far apart (or one was not seen) in all of the launch.
+    """
+    mean = steps / (len(between) + 1)
+    if not between:
+        return mean
+    period = float(statistics.median(between))
+    regular = all(abs(own / period - round(own / period)) < REGULAR for own in between)
+    return period if regular and period > 0.5 * mean else mean
 
 
 def _kind(
@@ -143,31 +158,45 @@ def find_drift(
     if not steady or abs(growth) < GROWTH * step or line.slope < 5.0 * error:
         return None, critical, cells
     slopes = {
-        cell: statistics.linear_regression(
-            kept, [critical[index].get(cell, 0.0) for index in kept]
-        ).slope
+        cell: slope
         for cell in dict.fromkeys(c for index in kept for c in critical[index])
         if cell.activity not in MESSAGES and cell.state is not ThreadState.RUNNABLE
+        if (slope := _growth(kept, [critical[index].get(cell, 0.0) for index in kept])) > 0
     }
-    largest = max(slopes, key=lambda cell: slopes[cell])
-    slope = slopes[largest]
+    if not slopes:
+        return None, critical, cells
     first = kept[0]
 
     def without(own: Cells, index: int) -> dict[Cell, float]:
-        more = max(0.0, min(own.get(largest, 0.0), slope * (index - first)))
-        return {**own, largest: own.get(largest, 0.0) - more}
+        return {
+            cell: seconds - max(0.0, min(seconds, slopes.get(cell, 0.0) * (index - first)))
+            for cell, seconds in own.items()
+        }
 
     straight: list[Cells] = []
     level: list[dict[int, Cells]] = []
     for index, own in enumerate(critical):
         left = without(own, index)
-        more = own.get(largest, 0.0) - left[largest]
-        straight.append({**left, Cell("drift", ThreadState.RUNNING): more})
+        straight.append(
+            {**left, Cell("drift", ThreadState.RUNNING): _seconds(own) - _seconds(left)}
+        )
         level.append({rank: without(cell, index) for rank, cell in cells[index].items()})
     excess = statistics.fmean(own[Cell("drift", ThreadState.RUNNING)] for own in straight)
     base = statistics.fmean(_seconds(own) for own in straight) - excess
-    found = Drift(base, base + slope * (kept[-1] - first), excess, str(largest))
-    return found, straight, level
+    more = math.fsum(slopes.values()) * (kept[-1] - first)
+    largest = max(slopes, key=lambda cell: slopes[cell])
+    return Drift(base, base + more, excess, str(largest)), straight, level
+
+
+def _growth(indices: Sequence[int], values: Sequence[float]) -> float:
+    """Slope of values over steps; 0 if it is not positive beyond three standard errors."""
+    line = statistics.linear_regression(indices, values)
+    fitted = (line.intercept + line.slope * index for index in indices)
+    residuals = math.sqrt(
+        statistics.fmean((v - f) ** 2 for v, f in zip(values, fitted, strict=True))
+    )
+    error = residuals / (statistics.pstdev(indices) * math.sqrt(len(indices)))
+    return line.slope if line.slope > 3.0 * error else 0.0
 
 
 def _is_host_work(cell: Cell) -> bool:

@@ -106,12 +106,10 @@ def _has_phases(value: Any) -> bool:
     return object_of(is_number)(value) and all(phase in list(Phase) for phase in value)
 
 
-def _is_message(value: Any) -> bool:
-    return object_of(is_number)(value) and value.keys() == {
-        "size_bytes",
-        "ready_seconds",
-        "seconds",
-    }
+_MESSAGE = with_fields(
+    {"size_bytes": is_number, "ready_seconds": is_number, "seconds": is_number},
+    {"operation": is_text},
+)
 
 
 _PROFILE_FIELDS: dict[str, Check] = {
@@ -127,7 +125,7 @@ _PROFILE_FIELDS: dict[str, Check] = {
             {"deviation_seconds": is_number},
         )
     ),
-    "messages": list_of(_is_message),
+    "messages": list_of(_MESSAGE),
 }
 
 

@@ -88,6 +88,24 @@ def test_without_a_loader_forward_begins_with_the_step():
     assert exposed(step)["forward"] == pytest.approx(3.0)
 
 
+def test_forward_begins_with_the_call_of_a_module():
+    """Before it, the host prepares the batch; a step without calls has no such evidence."""
+    segments = [["forward", 1.5, 2.9], ["backward", 3.0, 7.0], ["update", 8.0, 10.0]]
+    parts = exposed(a_step(segments=segments))
+    assert parts["forward"] == pytest.approx(1.5)
+
+
+def test_gradients_by_hand_are_sent_before_the_update():
+    """A loss after backward, and metrics after the update, are no gradients."""
+    sent = [("all_reduce", 4.0, 0.5), ("all_reduce", 1e6, 7.1), ("all_reduce", 4.0, 7.5)]
+    messages = [[name, size, at, at + 0.1] for name, size, at in sent]
+    spans = [span for span in step_spans(a_step(messages=messages)) if span.size_bytes]
+    assert [span.name for span in spans] == ["all_reduce", "gradients", "all_reduce"]
+    messages[1][0] = "reduce_scatter_tensor"  # FSDP
+    spans = [span for span in step_spans(a_step(messages=messages)) if span.size_bytes]
+    assert "gradients" not in [span.name for span in spans]
+
+
 def test_micro_batches_have_a_forward_each():
     segments = [
         ["input", 0.0, 1.0],

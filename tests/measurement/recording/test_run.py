@@ -208,6 +208,37 @@ for batch in range(9):
     assert launch.batch_per_rank == 4
 
 
+def test_input_of_a_generator_is_input_and_other_host_work_is_not(tmp_path: Path):
+    script = tmp_path / "generates.py"
+    script.write_text("""
+import time
+import torch
+def batches():
+    while True:
+        time.sleep(0.05)
+        yield torch.randn(64, 256)
+def report(loss):
+    time.sleep(0.02)
+net = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.Linear(256, 1))
+descent = torch.optim.SGD(net.parameters(), lr=0.01)
+given = batches()
+for _ in range(40):
+    loss = net(next(given)).square().mean()
+    loss.backward()
+    descent.step()
+    report(loss)
+assert "__call__" in vars(torch.nn.Sequential)  # outermost
+assert "__call__" not in vars(torch.nn.Linear)
+""")
+    launch = run(tmp_path, sys.executable, str(script))
+    assert launch.status is Status.FINISHED, launch.outcome.reason
+    (rank,) = launch.outcome.facts["states"]["ranks"]
+    seconds = {name: rank["cells"].get(name, 0.0) for name in ("input/blocked", "host/blocked")}
+    assert seconds["input/blocked"] > 0.03
+    assert seconds["host/blocked"] > 0.01
+    assert "generates.py:5 (batches)" in launch.outcome.facts["states"]["lines"]["input/blocked"]
+
+
 class TestWhatGoesWrong:
     def test_a_script_that_never_steps(self, tmp_path: Path):
         launch = run(tmp_path, sys.executable, "-c", "import torch")

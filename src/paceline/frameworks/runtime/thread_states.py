@@ -118,13 +118,16 @@ def busy_seconds() -> float | None:
         return None
 
 
-def process_seconds(number: int) -> float:
-    """CPU seconds of another process, such as a data-loader worker; 0 if it ended."""
+def process_seconds(number: int) -> tuple[float, float]:
+    """CPU seconds of another process, such as a data-loader worker, and seconds for which its main
+    thread was runnable; zeros if it ended."""
     try:
         fields = read_text(f"/proc/{number}/stat").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        used = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     except (IndexError, ValueError, OSError):
-        return 0.0
+        return 0.0, 0.0
+    times = parse_schedstat(read_text(f"/proc/{number}/schedstat").encode())
+    return used, 0.0 if times is None else times[1]
 
 
 class CoreUse:
@@ -134,7 +137,7 @@ class CoreUse:
         self._without = without
         self._at = time.perf_counter()
         self._threads, self._busy = thread_times(without), busy_seconds()
-        self._workers: dict[int, float] = {}
+        self._workers: dict[int, tuple[float, float]] = {}
 
     def since_last(self, workers: list[int] | None = None) -> dict:
         """Facts since the last call: ``elapsed_seconds``, ``threads``, ``busy_seconds``, ..."""
@@ -146,9 +149,12 @@ class CoreUse:
         if busy is not None and self._busy is not None:
             facts["busy_seconds"] = max(0.0, busy - self._busy)
         seen = {number: process_seconds(number) for number in workers or ()}
-        facts["worker_seconds"] = sum(
-            max(0.0, used - self._workers.get(number, 0.0)) for number, used in seen.items()
-        )
+        nothing = (0.0, 0.0)
+        for index, name in enumerate(("worker_seconds", "worker_delay_seconds")):
+            facts[name] = sum(
+                max(0.0, times[index] - self._workers.get(number, nothing)[index])
+                for number, times in seen.items()
+            )
         self._at, self._threads, self._busy, self._workers = now, threads, busy, seen
         return facts
 

@@ -50,14 +50,15 @@ class CoreUse:
     """What used the cores while a process trained, in seconds per step.
 
     ``threads`` has, by class of thread (main, messages, compute), their number, their time on a
-    core, and the longest time that one of them was runnable. ``busy_cores`` is the mean number of
-    busy cores of the machine.
+    core, and the longest time that one of them was runnable; data-loader workers were runnable for
+    ``worker_delay_seconds`` in all. ``busy_cores`` is the mean number of busy cores of the machine.
     """
 
-    threads: Mapping[str, tuple[float, float, float]]
+    threads: Mapping[str, list[float]]
     worker_seconds: float
     busy_cores: float
     compute_threads: int
+    worker_delay_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -274,10 +275,11 @@ def _core_use(events: list[Event]) -> CoreUse | None:
             own = sums.setdefault(kind, [0.0, 0.0, 0.0])
             own[:] = [max(own[0], count), own[1] + running, own[2] + waited]
     return CoreUse(
-        {kind: (own[0], own[1] / steps, own[2] / steps) for kind, own in sums.items()},
+        {kind: [own[0], own[1] / steps, own[2] / steps] for kind, own in sums.items()},
         math.fsum(event.get("worker_seconds", 0.0) for event in later) / steps,
         math.fsum(event.get("busy_seconds", 0.0) for event in later) / elapsed,
         max(int(event.get("compute_threads", 0)) for event in later),
+        math.fsum(event.get("worker_delay_seconds", 0.0) for event in later) / steps,
     )
 
 
