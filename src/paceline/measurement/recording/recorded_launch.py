@@ -164,7 +164,7 @@ def launch_of_job(
             "profile": None if profile is None else profile.to_json(),
             "states": None if states is None else states.to_json(),
             "core_use": [p.core_use and asdict(p.core_use) for p in job.ranks],
-            "buckets": [list(bucket) for bucket in first.buckets],
+            "buckets": [[size, list(tensors)] for size, tensors in first.buckets],
             "ddp": dict(first.ddp),
             "collectives": job.collectives(warmup),
             "notes": notes,
