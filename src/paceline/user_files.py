@@ -2,8 +2,8 @@
 
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import IO
 
 from paceline.errors import InputError, StoreError
 from paceline.units import format_bytes
@@ -11,7 +11,7 @@ from paceline.units import format_bytes
 STORE_HINT = "choose a writable path with --store or $PACELINE_STORE"
 
 
-def special_kind(path: Path) -> str:
+def _special_kind(path: Path) -> str:
     """The type of a ``path`` that is not a regular file, such as "a named pipe"; empty for files.
 
     The path is not opened: a pipe may never have a writer, and opening a device may have effects.
@@ -21,6 +21,21 @@ def special_kind(path: Path) -> str:
         return ""
     kinds = {stat.S_IFDIR: "a directory", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
     return kinds.get(stat.S_IFMT(mode), "a device")
+
+
+def reason_of(error: OSError | ValueError) -> str:
+    """The cause of an error, without number and path: "Permission denied"."""
+    return getattr(error, "strerror", None) or str(error)
+
+
+def check_file(path: Path, hint: str = "give an existing file", directories: bool = False) -> None:
+    """Raise a user error unless ``path`` is a regular file, or a directory if allowed."""
+    try:
+        kind = _special_kind(path)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {path}: {reason_of(error)}", hint) from None
+    if kind and not (directories and kind == "a directory"):
+        raise InputError(f"cannot read {path}: it is {kind}", "give a regular file")
 
 
 def check_store_path(path: Path) -> None:
@@ -34,29 +49,27 @@ def check_store_path(path: Path) -> None:
             f"the store '{path}' is not a file name", "give a file, such as --store s.db"
         )
     try:
-        kind = special_kind(path)
+        kind = _special_kind(path)
     except FileNotFoundError:
         return
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise StoreError(f"cannot open the store {path}: {reason}", STORE_HINT) from None
+        raise StoreError(f"cannot open the store {path}: {reason_of(error)}", STORE_HINT) from None
     if kind:
         raise StoreError(f"cannot open the store {path}: it is {kind}", "give a regular file")
 
 
-def opened(path: Path) -> IO[bytes]:
+def opened(path: Path) -> BufferedReader:
     """Open a regular file for reading; raises a user error otherwise.
 
     Non-blocking, because a kernel file without data (``/proc/kmsg``) would block the read.
     """
+    check_file(path)
     try:
-        kind = special_kind(path)
-        if kind:
-            raise InputError(f"cannot read {path}: it is {kind}", "give a regular file")
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"cannot read {path}: {reason}", "give an existing file") from None
+        raise InputError(
+            f"cannot read {path}: {reason_of(error)}", "give an existing file"
+        ) from None
     return os.fdopen(handle, "rb")
 
 

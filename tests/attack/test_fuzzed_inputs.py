@@ -43,6 +43,7 @@ from paceline.measurement.events import measured_step, rank_steps, read_events, 
 from paceline.measurement.recording.collect import read_processes, watched_job
 from paceline.measurement.study_design import Design
 from paceline.store import Store
+from paceline.study.package import package_study, verify_package
 from paceline.study.study_settings import StudySettings
 from paceline.workload.capture import load_user_model
 from workload.capture import test_hugging_face as published
@@ -422,6 +423,25 @@ def dataset(rng, folder):
         raise InputError(str(error)) from None
 
 
+def package(rng, folder):
+    """A package of a study from somebody else, of which any file is damaged."""
+    whole, damaged = folder / "package", folder / "damaged-package"
+    if not whole.exists():
+        with Store(folder / "packaged.db") as store:
+            store.complete(a_launch("a1", study="s", outcome=an_outcome()))
+        package_study("s", store=folder / "packaged.db", out=whole)
+        shutil.rmtree(whole / "figures", ignore_errors=True)
+    shutil.rmtree(damaged, ignore_errors=True)
+    shutil.copytree(whole, damaged)
+    named = [damaged / name for name in ("store.db", "package.json", "SHA256SUMS")]
+    files = [path for path in damaged.rglob("*") if path.is_file()]
+    for path in {rng.choice(named), rng.choice(files)}:
+        _damage(rng, path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PacelineWarning)
+        verify_package(damaged)
+
+
 def upload(rng, folder):
     """A file that a browser uploads to the explorer."""
     document = rng.choice((rng.choice(CONFIGS), quick.GRAPH))
@@ -447,6 +467,7 @@ READERS = {
     "store bytes": (store_bytes, 1500),
     "prepared study": (prepared_study, 300),
     "dataset": (dataset, 1500),
+    "package": (package, 300),
     "upload": (upload, 1000),
 }
 """Readers, and how many inputs each gets with --all; logs and traces get 4,000 more."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.errors import EnvironmentUnusableError, InputError
+from paceline.errors import EnvironmentUnusableError, InputError, PacelineError
 from paceline.launch import LaunchRequest, LaunchSettings, launcher, slurm_job
 from paceline.launch.launch_script import PreparedLaunch
 from paceline.launch.slurm_commands import slurm_failure_cause
@@ -41,6 +41,46 @@ def slurm(**options):
 def request_in(directory):
     command = (sys.executable, "-c", "pass")
     return LaunchRequest(lambda rank: command, directory, 600.0, 2, 4, cores_per_rank=3)
+
+
+def test_site_file_has_defaults_that_options_replace(tmp_path, monkeypatch):
+    site = tmp_path / "site.toml"
+    site.write_text('[slurm]\naccount = "lab"\npartition = "gpu"\n[ssh]\nuser = "me"\n')
+    monkeypatch.setenv("PACELINE_SITE", str(site))
+    assert slurm(partition="long").settings.options == {"account": "lab", "partition": "long"}
+    assert launcher("local", LaunchSettings()).settings.options == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[slrum]\naccount = "lab"', "no launcher named 'slrum'"),
+        ("[slurm]\naccount = 4", "account of .slurm. must be a string, not 4"),
+        ('[slurm]\npartitions = "gpu"', "no option of the launcher 'slurm' named 'partitions'"),
+        ('[slurm]\naccount = "a\\nb"', "control character"),
+        ("slurm = 1", "slurm must be a table"),
+    ],
+)
+def test_errors_of_a_site_file(text, message, tmp_path, monkeypatch):
+    (tmp_path / "site.toml").write_text(text)
+    monkeypatch.setenv("PACELINE_SITE", str(tmp_path / "site.toml"))
+    with pytest.raises(PacelineError, match=message):
+        slurm()
+
+
+@pytest.mark.parametrize(
+    "output",
+    ["printf '\\377\\200'", "echo a b c", "echo n1 4+ idle", "echo n1 nan", "exit 3", "true"],
+)
+def test_unreadable_answers_of_slurm_are_one_error(output, _commands, tmp_path):
+    (tmp_path / "bin" / "sinfo").write_text(f"#!/bin/sh\n{output}\n")
+    with pytest.raises(PacelineError):
+        slurm().validate(2, 1)
+    if output == "exit 3":
+        with pytest.raises(EnvironmentUnusableError, match="'sinfo' failed"):
+            slurm().hosts()
+    else:
+        assert all(host.cores is None for host in slurm().hosts())
 
 
 def test_batch_script_contains_the_options_of_the_site(tmp_path):

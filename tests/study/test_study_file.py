@@ -210,7 +210,7 @@ def test_the_rate_follows_the_global_batch_by_the_rule(tmp_path):
         ),
         (
             'data = "cifar10:nowhere"\nepochs = 1\nmodel = "resnet20"',
-            "no such file or directory: '",
+            "No such file or directory",
         ),
         (
             'data = "digits"\nepochs = 1\nmodel = "digits_cnn"\nframeworks = "torch-pp"',

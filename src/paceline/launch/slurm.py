@@ -22,6 +22,7 @@ from paceline.launch.onhost.agent import PYTHON
 from paceline.launch.remote_shell import ssh_failure_cause
 from paceline.launch.slurm_commands import (
     LIMITS,
+    REMEDY,
     RESULT,
     SCRIPT,
     SlurmError,
@@ -51,7 +52,6 @@ UNUSABLE_STATES = ("down", "drain", "drng", "fail", "maint", "unk", "inval", "po
 
 ARRAY_LAUNCH = "/array-launch"
 DEFAULT_QUEUE = "24h"
-REMEDY = "log in to a Slurm cluster; 'script/slurm-up' of the sources starts a private one"
 
 
 class SlurmLauncher(AgentLauncher):
@@ -96,11 +96,11 @@ class SlurmLauncher(AgentLauncher):
         if inside_allocation():
             where = ["-n", os.environ["SLURM_JOB_NODELIST"]]
         output = run_slurm("sinfo", "-h", "-N", *where, "-o", "%N %c %t")
-        nodes: dict[str, int] = {}
+        nodes: dict[str, int | None] = {}
         for line in output.splitlines():
             name, cores, state = (*line.split(), "", "", "")[:3]
             if name and not (state.endswith("*") or state.startswith(UNUSABLE_STATES)):
-                nodes[name] = int(cores)
+                nodes[name] = int(cores) if re.fullmatch("[0-9]{1,6}", cores) else None
         return tuple(LaunchHost(name, cores) for name, cores in nodes.items())
 
     def validate(self, nodes: int, processes: int) -> None:

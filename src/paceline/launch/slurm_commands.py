@@ -3,6 +3,8 @@
 import re
 import subprocess
 
+from paceline.errors import EnvironmentUnusableError
+
 COMMAND_SECONDS = 30
 SCRIPT, LIMITS, RESULT = "launch.sbatch", "slurm-limits.json", "slurm-job.json"
 """Files of a launch: the batch script, the limits for `slurm_job` and its result."""
@@ -26,14 +28,25 @@ _CAUSES = (
 )  # fmt: skip
 
 
-class SlurmError(Exception):
+REMEDY = "log in to a Slurm cluster; 'script/slurm-up' of the sources starts a private one"
+
+
+class SlurmError(EnvironmentUnusableError):
     """A Slurm command failed."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, REMEDY)
 
 
 def run_slurm(*command: str) -> str:
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=COMMAND_SECONDS,
+            check=False,
         )
     except OSError as error:
         raise SlurmError(f"cannot run '{command[0]}': {error.strerror}") from error

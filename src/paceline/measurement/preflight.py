@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.errors import PacelineError
+from paceline.errors import EnvironmentUnusableError, PacelineError
 from paceline.frameworks.command import RUNTIME, SEARCH_PATH, interpreter
 from paceline.frameworks.framework_registry import framework
 from paceline.launch import Launcher, LaunchExit, LaunchRequest
@@ -73,6 +73,10 @@ def examine_hosts(
 ) -> Preflight:
     """Start one process on each host of a launcher and check the hosts against each other."""
     names = tuple(host.name for host in starter.hosts()[:nodes])
+    if not names:
+        raise EnvironmentUnusableError(
+            f"the launcher '{starter.name}' has no usable hosts", "see 'sinfo', or give --hosts"
+        )
     starter.validate(len(names), 1)
     directory = launch_directory(store, f"hosts-{new_launch_id()}")
     job = {

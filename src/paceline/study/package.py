@@ -11,15 +11,18 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import paceline
 from paceline.errors import InputError, MissingExtraError
+from paceline.json_checks import parsed_json
 from paceline.json_text import json_text
 from paceline.naming import file_name
-from paceline.render.files import write_text
+from paceline.render.files import check_writable, write_text
 from paceline.render.markup import MARKUPS
 from paceline.render.result import Part, PublicResult
 from paceline.render.table import Column, Table
@@ -28,12 +31,14 @@ from paceline.store.api import export
 from paceline.store.housekeeping import copy_study
 from paceline.store.tidy_tables import kind_of
 from paceline.units import plural
+from paceline.user_files import opened, read_text
 
 if TYPE_CHECKING:
     from paceline.study import Study
 
 STORE, SUMS, ABOUT = "store.db", "SHA256SUMS", "package.json"
 TABLES = ("launches", "steps")
+LARGEST_TEXT = 100_000_000
 SUFFIXES = {"markdown": ".md", "latex": ".tex"}
 _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number"}
 
@@ -141,6 +146,7 @@ def package_study(
         raise InputError(f"'{directory}' already exists", "give a new directory with --out")
     if not found.has_results:
         raise InputError(f"study {found.name} has no results", "see why with 'paceline study show'")
+    check_writable(directory)
     directory.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=".package-", dir=directory.parent))
     try:
@@ -184,7 +190,8 @@ def verify_package(directory: Path | str) -> PackageCheck:
     problems |= {name: "not in SHA256SUMS" for name in _files(root) if name not in sums}
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / STORE
-        shutil.copyfile(root / STORE, copy)
+        with _own_file(root / STORE) as store, copy.open("wb") as file:
+            shutil.copyfileobj(store, file)
         again = Path(scratch) / "computed"
         again.mkdir()
         _write_computed(Study.load(about["study"], copy), again)
@@ -244,30 +251,38 @@ def _write_figures(study: "Study", directory: Path) -> str:
 
 def _about(root: Path) -> dict[str, Any]:
     try:
-        about = json.loads((root / ABOUT).read_text(encoding="utf-8"))
+        about = parsed_json(read_text(root / ABOUT, LARGEST_TEXT, "description of a package"))
         return {"study": str(about["study"]), "paceline": str(about["paceline"])}
-    except (OSError, ValueError, TypeError, KeyError):
+    except (InputError, ValueError, TypeError, KeyError):
         raise InputError(
             f"'{root}' is not a package of a study", "write one with 'paceline study package STUDY'"
         ) from None
 
 
 def _sums(root: Path) -> dict[str, str]:
-    try:
-        lines = (root / SUMS).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        raise InputError(f"'{root}' has no {SUMS}", "package the study again") from None
-    return {name: digest for digest, _, name in (line.partition("  ") for line in lines) if name}
+    """Checksum of each file; names outside the package are left out."""
+    lines = read_text(root / SUMS, LARGEST_TEXT, "list of checksums").splitlines()
+    sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    return {name: digest for name, digest in sums.items() if ".." not in Path(name).parts and name}
 
 
 def _problem(path: Path, digest: str) -> str:
-    if not path.is_file():
+    try:
+        return "" if _digest(path) == digest else "changed: its checksum differs"
+    except InputError:
         return "missing"
-    return "" if _digest(path) == digest else "changed: its checksum differs"
+
+
+def _own_file(path: Path) -> BufferedReader:
+    """Open a file of the package; a link may lead anywhere, also to a file that has no end."""
+    with suppress(OSError, ValueError):  # of names that are too long; reported by opened()
+        if path.is_symlink():
+            raise InputError(f"{path} is a link", "give a package of regular files")
+    return opened(path)
 
 
 def _digest(path: Path) -> str:
-    with path.open("rb") as file:
+    with _own_file(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -58,7 +58,7 @@ def study_fields(study: "Study") -> dict[str, Any]:
     from paceline.analysis.ranking_tables import parity_json, rankings_json
 
     fields: dict[str, Any] = {"study": study.name, "launches": launches_json(study.launches)}
-    if study.path.exists() and (ended := study.ended):
+    if ended := study.ended:
         fields["ended"] = ended
     parity = parity_of(study)
     if parity is not None:

@@ -7,7 +7,7 @@ from typing import Any
 from paceline.errors import InputError
 from paceline.frameworks.runtime import datasets
 from paceline.naming import look_up
-from paceline.user_files import special_kind
+from paceline.user_files import check_file
 from paceline.workload.graph import Graph
 
 SYNTHETIC = "synthetic"
@@ -42,11 +42,7 @@ def check_data(text: str, graph: Graph) -> None:
             "pip install 'paceline[digits]'",
         )
     if "path" in source:
-        path, hint = Path(source["path"]), "give the path of the data set"
-        if not path.exists():
-            raise InputError(f"no such file or directory: '{path}'", hint)
-        if (what := special_kind(path)) not in ("", "a directory"):
-            raise InputError(f"cannot read {path}: it is {what}", hint)
+        check_file(Path(source["path"]), "give the path of the data set", directories=True)
     shape, example = SHAPES.get(source["kind"], ((), ""))
     taken = [tuple(spec["shape"]) for spec in graph.to_json()["inputs"].values()]
     if shape and shape not in taken:

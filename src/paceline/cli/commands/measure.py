@@ -77,11 +77,11 @@ def command(as_json: bool, **options: Any) -> None:
     """
     from paceline.cli.progress import run_with_progress
 
-    if options["prepared"]:
-        _prepare(_study(options), options["prepared"], options["launch_seconds"], as_json)
-        return
     if options["collected"]:
         study = _collected(options["collected"], options["store_path"])
+    elif options["prepared"]:
+        _prepare(_study(options), options["prepared"], options["launch_seconds"], as_json)
+        return
     else:
         study = run_with_progress(
             _study(options),

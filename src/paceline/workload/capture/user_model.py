@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from paceline.errors import InputError, MissingExtraError
-from paceline.user_files import special_kind
+from paceline.user_files import check_file
 from paceline.workload.capture.inputs import InputShape, parse_inputs
 from paceline.workload.graph import Graph
 
@@ -25,8 +25,7 @@ def load_user_model(
     shapes = parse_inputs(inputs)
     if not path.exists():
         raise InputError(f"file not found: '{path}'", _hint_for_missing(path))
-    if what := special_kind(path):
-        raise InputError(f"cannot read {path}: it is {what}", "give a regular file")
+    check_file(path)
     if path.suffix == ".onnx":
         from paceline.workload.capture.onnx_file import load_onnx
 
