@@ -269,3 +269,43 @@ def test_a_question_names_the_unclear_field(tmp_path):
     path.write_text("\n".join(LOGS["time_of_unclear_steps"][0]))
     with pytest.raises(InputError, match="unclear whether 'time' is the time of one step"):
         read_log(path)
+
+
+def inferred(lines):
+    return READER.read([split_rank(line) for line in lines])
+
+
+def test_a_duration_that_happens_to_grow_is_no_clock():
+    lines = [f"iter_dt {ms:.2f}ms; iter {n}: train loss 6.5" for n, ms in MINGPT.items()]
+    assert inferred(lines).step_seconds == pytest.approx(2.642, rel=1e-3)
+
+
+MINGPT = {0: 0.0, 100: 2373.85, 200: 2684.57, 300: 2867.47}
+
+
+def test_batches_of_tokens_are_no_samples():
+    lines = [f"step {n} | loss 2.1 | 812.3 ms/step" for n in range(20)]
+    stated = ["batch_type : token", "total batch size (w. parallel & accumulation): 80"]
+    assert inferred([*stated[1:], *lines]).global_batch == 80
+    assert inferred([*stated, *lines]).global_batch is None
+
+
+def test_one_printing_rank_does_not_count_ranks():
+    lines = [f"step {n} | loss 2.1 | 812.3 ms/step" for n in range(20)]
+    assert inferred([f"[default7]:{line}" for line in lines]).ranks is None
+    both = [f"[default{rank}]:{line}" for line in lines for rank in range(8)]
+    assert inferred(both).ranks == 8
+
+
+def test_lines_of_epochs_that_state_a_time_per_step():
+    ends = [f"Epoch {n} done, average batch time: 0.21{n % 3} s" for n in range(5)]
+    assert inferred(ends).step_seconds == pytest.approx(0.211, rel=0.01)
+    only_epochs = [f"Epoch {n} done, loss 2.{n}, time: 61.{n} s" for n in range(8)]
+    assert inferred(only_epochs).step_seconds is None
+
+
+def test_numbers_without_a_unit_may_be_milliseconds():
+    lines = [f"step {n} loss 2.1 step_time: 35{n % 3}.21" for n in range(20)]
+    log = inferred(lines)
+    assert log.step_seconds is None
+    assert "its unit" in log.warnings[0]

@@ -1,17 +1,20 @@
-"""Logs of 60 programs in six variants, and 1,000 mutations: right, or refused, never wrong."""
+"""Logs of 90 programs in six variants, and 1,000 mutations: right, or refused, never wrong."""
 
 import random
 import re
 from collections import Counter
 
 import pytest
-from tests.importers.logs.programs import PROGRAMS, VARIANTS, Program, simulated, two_ranks
+from tests.importers.logs import programs
+from tests.importers.logs.more_programs import MORE_PROGRAMS
+from tests.importers.logs.programs import VARIANTS, Program, simulated, two_ranks
 
 from paceline.errors import InputError
 from paceline.importers.logs import ParsedLog, read_log
 from paceline.importers.logs.inferred import READER
 from paceline.importers.logs.parsing.log_lines import split_rank
 
+PROGRAMS = programs.PROGRAMS | MORE_PROGRAMS
 WITHIN = 0.03
 NEEDS_BATCH = {"resnet_mxnet"}
 """Programs that print samples per second only: the step time needs --batch."""

@@ -173,3 +173,18 @@ class TestPrintedRounding:
         ]
         head = ["| sequence length T     | 64 |", "| total batch size      | 1024 |"]
         assert not read(tmp_path, [*head, *lines]).contradictions
+
+
+def test_a_bar_that_is_drawn_again_after_validation_ends_with_its_last_step(tmp_path):
+    lines = [
+        tqdm("Epoch 0: ", 32, 32, "00:04", "8.00it/s, v_num=0"),
+        tqdm("Validation: ", 9, 9, "00:08", "1.1it/s"),
+        tqdm("Epoch 0: ", 32, 32, "00:12", "2.67it/s, v_num=0"),
+    ]
+    assert read(tmp_path, lines).step_seconds == pytest.approx(1 / 8)
+
+
+def test_the_first_bar_of_many_may_include_compilation(tmp_path):
+    lines = [tqdm("Epoch 0 loss: 1.9: ", 1, 1, "00:36", "36.1s/it")]
+    lines += [tqdm(f"Epoch {n} loss: 1.9: ", 1, 1, "00:00", "80.00it/s") for n in range(1, 30)]
+    assert read(tmp_path, lines).step_seconds == pytest.approx(1 / 80)

@@ -169,20 +169,27 @@ def _joined(log: LogBuilder, shown: LogBuilder) -> LogBuilder:
 
 
 def _main_series(found: list[Series], log: LogBuilder) -> list[Series]:
-    """The training series of each rank: lines with a loss, else the only series."""
+    """The training series of each rank: lines with a loss, else the only series.
+
+    Several series are one if the step times of all of them agree.
+    """
     with_loss = [one for one in found if one.has_loss] or found
-    counters = {one.counter for one in with_loss}
     timed = {
-        one.counter
-        for one in with_loss
-        if any(estimate.is_certain for estimate in step_estimates(one))
+        one.counter: (one.counts_epochs, estimates[0])
+        for one in reversed(with_loss)
+        if (estimates := [each for each in step_estimates(one) if each.is_certain])
     }
-    if len(timed or counters) > 1:
+    if not all(is_epoch for is_epoch, _ in timed.values()):
+        timed = {name: one for name, one in timed.items() if not one[0]}
+    counters = list(reversed(timed)) or [one.counter for one in with_loss if not one.counts_epochs]
+    estimates = [one for _, one in timed.values()]
+    if len(set(counters)) > 1 and not (
+        estimates and all(agrees(one, estimates[0]) for one in estimates)
+    ):
         names = ", ".join(f"'{one.name}'" for one in with_loss[:3])
         log.warn(f"several series may be training, choose one with --series: {names}")
         return []
-    chosen = next(iter(timed or counters), None)
-    return [one for one in with_loss if one.counter == chosen]
+    return [one for one in with_loss if one.counter == next(iter(counters), None)]
 
 
 def _add_series(series: Series, log: LogBuilder) -> None:
@@ -238,7 +245,7 @@ def _agreed(series: Series, log: LogBuilder) -> StepEstimate | None:
     if unclear:
         log.warn(
             f"unclear whether '{unclear[0].source}' is the time of one step or of all steps since "
-            "the last line: the log has neither time stamps nor rates that decide it"
+            "the last line, and its unit: the log has neither time stamps nor rates that decide it"
         )
     return None
 

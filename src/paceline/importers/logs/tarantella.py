@@ -10,7 +10,10 @@ from paceline.importers.logs.parsing.printed_numbers import NUMBER, count, durat
 _PROGRESS = re.compile(r"^\s*(\d+)/(\d+) (?:\[[=>.]*\]|[━╸╺\s]+|-)")
 _PER_STEP = re.compile(rf"\b({NUMBER})(s|ms|us|µs)/(step|sample)\b")
 _ELAPSED = re.compile(r"(?:^|[\s-])(?:(\d+)h:?)?(?:(\d+)(?:m:?|:))?(\d+)s(?=\s|$)")
+_EPOCH_END = re.compile(r"^\s*(\d+)/\1 (?:\[=|━|- \d).*\d[mu]?s/(?:step|sample)\b", re.M)
 _LOSS = re.compile(rf"\bloss: ({NUMBER})")
+COARSEST = 0.1
+"""Largest relative rounding error of a step time; the errors of several epochs cancel in part."""
 _UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6}
 
 
@@ -86,9 +89,15 @@ class TarantellaParser(LineParser):
             if elapsed:
                 self._samples = (done, elapsed)
             return
-        if elapsed and 1.0 / elapsed < unit / seconds:  # the finer of two rounded figures
-            seconds = elapsed / done
+        rounding = 0.5 * unit / seconds
+        if elapsed and 0.5 / elapsed < rounding:  # the finer of two rounded figures
+            seconds, rounding = elapsed / done, 0.5 / elapsed
         self._steps_done += done
+        if rounding > COARSEST:
+            self.log.warn(
+                f"step times with a rounding error of {100 * rounding:.0f} % are not used"
+            )
+            return
         self.log.step(self._steps_done, seconds, done)
 
 
@@ -108,9 +117,7 @@ READER = ProgramReader(
         ("[TNT_CLI]", 0.9),
         ("gaspi_run", 0.5),
         ("tarantella", 0.4),
-        ("ms/step - ", 0.5),
-        ("s/step - ", 0.4),
-        ("us/sample - ", 0.5),
     ),
     parser=TarantellaParser,
+    look=lambda head: 0.6 if _EPOCH_END.search(head) else 0.0,
 )

@@ -17,11 +17,14 @@ _PATTERNS = {
     "global_batch": rf"\bglobal[ _](?:train[ _])?batch[ _]size{_IS}"
     rf"|\btotal[ _](?:train[ _])?batch[ _]size(?: \(w\. [^)]*\)| \([\d x*]+\))?{_IS}"
     rf"|\beffective[ _]batch[ _]size{_IS}",
-    "each": rf"\b(?:instantaneous )?(?:train[ _])?(?:micro[ _])?batch[ _]size {_EACH}{_IS}"
+    "batch_per_device": r"\b(?:instantaneous )?(?:train[ _])?(?:micro[ _])?batch[ _]size "
+    rf"{_EACH}{_IS}"
     rf"|\bper_device_train_batch_size{_IS}|\btrain_micro_batch_size_per_gpu{_IS}",
     "accumulation": rf"\bgradient[ _]accumulation[ _]steps{_IS}|\baccumulate_grad_batches{_IS}"
     rf"|\bgrad_accum(?:_steps)?{_IS}",
 }
+_IN_TOKENS = re.compile(r"batch[_ -]type\W+(?:tokens?|tok)\b|max[_ ]tokens?[_ ]per[_ ]batch", re.I)
+"""Batches of a number of tokens, not of samples (JoeyNMT, OpenNMT, Sockeye)."""
 _COMPILED = {name: re.compile(pattern, re.I) for name, pattern in _PATTERNS.items()}
 _NUMBERS = ("ranks", "nodes", "global_batch", "batch_per_rank", "sequence_length")
 _NEEDLE = re.compile(r"batch|world|num|nodes|gpus|accum|training", re.I)
@@ -51,6 +54,8 @@ class JobSettings:
         self.finished = self.finished or (end is not None and end.search(text) is not None)
         if _NEEDLE.search(text) is None:
             return
+        if _IN_TOKENS.search(text):
+            self.unclear |= {"global_batch", "batch_per_device"}
         for name, pattern in _COMPILED.items():
             for match in pattern.finditer(text):
                 value = count(next(filter(None, match.groups())))
@@ -69,10 +74,10 @@ class JobSettings:
             elif name not in _NUMBERS:
                 log.facts[name] = text if value is None else float(value)
         known = {name: value for name, value in self.found.items() if name not in self.unclear}
-        for name in sorted(self.unclear):
-            log.warn(f"the log states several values of {name.replace('_', ' ')}: none is used")
+        for name in sorted(self.unclear & self.found.keys()):
+            log.warn(f"the log states several {name.replace('_', ' ')}, or tokens: none is used")
         ranks, batch = known.get("ranks"), known.get("global_batch")
-        each, accumulation = known.get("each"), known.get("accumulation")
+        each, accumulation = known.get("batch_per_device"), known.get("accumulation")
         part = (each or 0) * (accumulation or 1)
         if batch and each and ranks and part * ranks != batch:
             log.warn(

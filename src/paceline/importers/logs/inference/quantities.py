@@ -1,6 +1,7 @@
 """Rates, batch, ranks, input wait and losses that the lines of a series state beside step times."""
 
 import re
+import statistics
 from collections.abc import Iterable
 
 from paceline.importers.logs.inference.line_fields import FieldKind, LogField
@@ -95,28 +96,32 @@ def add_rates(series: Series, log: LogBuilder, workers: int, is_known: bool) -> 
             running |= {name} if mean else set()
     if is_known and log.ranks is None:
         log.ranks = devices(pairs, "tokens") or devices(pairs, "rate")
-    samples = _samples_of_lines(series)
+    products = _products_of_lines(series)
     for name, own in pairs.items():
         _, unit, scope = _RATES[kinds[name]]
         mean_of_all = mean_rate(own)
         if mean_of_all and name == "rate":
             mean_of_all *= workers
         source = f"mean of the printed {unit}/s"
-        if is_known and name == "rate" and mean_of_all:
-            _check_batch(log, samples)
-            log.derive_batch(mean_of_all, samples)
+        if is_known and name == "rate" and mean_of_all and workers == 1:
+            _check_batch(log, products)
+            log.infer_batch(products)
         if log.steps and name in running:
             continue
         if log.steps:
             log.printed_rate(mean_of_all, source, unit, scope, rounding[name])
-        elif is_known and (log.throughput is None or unit is RateUnit.SAMPLES):
+        unstated = not log.steps or (
+            name == "rate" and not (log.global_batch or log.batch_per_rank)
+        )
+        if unstated and is_known and (log.throughput is None or unit is RateUnit.SAMPLES):
             log.rate(mean_of_all, source, unit, scope)
 
 
-def _check_batch(log: LogBuilder, samples: float | None) -> None:
+def _check_batch(log: LogBuilder, products: list[tuple[float, float]]) -> None:
     """Check the batch of the settings against rate times seconds of the lines."""
     each = log.batch_per_rank
     stated = log.global_batch or (each * (log.ranks or 1) if each else None)
+    samples = statistics.median(product for product, _ in products) if products else None
     if stated and samples and not agree(stated, samples):
         log.contradict(
             f"the settings state {stated:,.4g} samples per step, but printed rates and times give "
@@ -124,16 +129,20 @@ def _check_batch(log: LogBuilder, samples: float | None) -> None:
         )
 
 
-def _samples_of_lines(series: Series) -> float | None:
-    """Median of samples per second times seconds per step of each line; of means, if printed."""
+def _products_of_lines(series: Series) -> list[tuple[float, float]]:
+    """Samples per second times seconds per step of each line, or of its means, with rounding."""
     found = []
     for record in series.records:
         rates = [n for n, one in record.fields.items() if one.kind is FieldKind.SAMPLE_RATE]
         times = [n for n, one in record.fields.items() if one.kind is FieldKind.STEP_SECONDS]
         if rates and times:
-            names = [f"{one[0]}+" if f"{one[0]}+" in one else one[0] for one in (rates, times)]
-            found.append(record.fields[names[0]].value * record.fields[names[1]].value)
-    return sorted(found)[len(found) // 2] if found else None
+            names = [
+                f"{one[0]}+" if f"{one[0]}+" in record.fields else one[0] for one in (rates, times)
+            ]
+            rate, seconds = (record.fields[name] for name in names)
+            error = rate.rounding * seconds.value + rate.value * seconds.rounding
+            found.append((rate.value * seconds.value, error))
+    return found
 
 
 def _labels(records: Iterable[StepLineRecord]) -> list[str]:

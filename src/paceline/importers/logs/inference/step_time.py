@@ -18,6 +18,8 @@ PAUSE = 5.0
 """An interval longer than this multiple of the median includes an evaluation or a checkpoint."""
 COARSE = 0.05
 """Largest relative rounding error of an estimate that is used on its own."""
+UNCLEAR_SECONDS = 10.0
+"""Numbers without a unit above it may be milliseconds."""
 STAMPS = "time stamps"
 SHARE = 0.3
 """Least share of the records of a series that must have a field."""
@@ -31,6 +33,7 @@ _PART_OF_STEP = re.compile(
     r"data|load|read|fetch|input|forward|\bfwd|backward|\bbwd|optim|comm|all.?reduce|sync|eval|val"
     r"|save|ckpt|compile|init|start|total|gpu|h2d|wait|grad|eta|remain|update"
 )
+_ALWAYS_PART = re.compile(r"data|load|forward|\bfwd|backward|\bbwd|optim|comm")
 _DURATION = re.compile(r"time|elapsed|duration|took|cost|timer|\bsec(?:ond)?s?\b|^$|\bdt$")
 _TIMES = (FieldKind.SECONDS, FieldKind.STEP_SECONDS)
 _RATES = {
@@ -82,6 +85,9 @@ def step_estimates(series: Series) -> list[StepEstimate]:
         for label in record.fields:
             labels[label] = labels.get(label, 0) + 1
     common = [name for name, seen in labels.items() if seen >= SHARE * len(series.records)]
+    if series.counts_epochs:
+        found = [one for label in common for one in _epoch_estimates(series, label)]
+        return [one for one in found if one is not None and one.rounding <= 0.5]
     found = [_stamp_estimate(series)]
     for label in common:
         if f"{label}+" in common and _is_mean(series, f"{label}+"):
@@ -218,9 +224,19 @@ def _field_estimates(series: Series, label: str) -> list[StepEstimate | None]:
         rounding = _rounding(series, label)
         return [_per_record(series, f"{name} ({kind})", each, rounding, is_certain=True)]
     if kind is FieldKind.SECONDS or (kind is FieldKind.PLAIN and _is_duration(label, values)):
-        elapsed = _elapsed_estimate(series, label)
+        elapsed = _elapsed_estimate(series, label) if not _STEP_DURATION.search(label) else None
         if elapsed is not None:
             return [elapsed]
+        return _duration_estimates(series, label)
+    return []
+
+
+def _epoch_estimates(series: Series, label: str) -> list[StepEstimate | None]:
+    """Time per step in lines of epochs; the time of the epoch itself includes evaluation."""
+    kinds = {one.fields[label].kind for one in series.records if label in one.fields}
+    if kinds <= {FieldKind.STEP_SECONDS, FieldKind.STEP_RATE}:
+        return _field_estimates(series, label)
+    if kinds <= {FieldKind.SECONDS, FieldKind.PLAIN} and _STEP_DURATION.search(label):
         return _duration_estimates(series, label)
     return []
 
@@ -276,20 +292,25 @@ def _elapsed_estimate(series: Series, label: str, is_stated: bool = False) -> St
     if elapsed <= 0 or statistics.median(each for *_, each in times) <= 0:
         return None
     certain = series.counts_steps or is_stated
-    return StepEstimate(
-        f"{label or 'clock'} (elapsed)", tuple(times), 2 * rounding / elapsed, certain
-    )
+    source = f"{label or 'clock'} (elapsed)"
+    estimate = StepEstimate(source, tuple(times), 2 * rounding / elapsed, certain)
+    return estimate if is_stated or _is_steady(estimate) else None
 
 
 def _duration_estimates(series: Series, label: str) -> list[StepEstimate | None]:
     """A duration per line: of one step, or of the steps since the last line."""
-    if _PART_OF_STEP.search(label) and not _STEP_DURATION.search(label):
+    is_step = _STEP_DURATION.search(label) and not _ALWAYS_PART.search(label)
+    if _PART_OF_STEP.search(label) and not is_step:
         return []
     strides = [after.step - before.step for before, after in series.intervals()]
     stride = statistics.median(strides) if strides else 1
-    own = [one for one in series.records if label in one.fields]
+    own = [one for one in series.records if label in one.fields and one.fields[label].value > 0]
+    if len(own) < 2:
+        return []
     each = [(one.segment, one.step, one.fields[label].value) for one in own]
     certain = bool(_STEP_DURATION.search(label)) or (stride == 1 and series.counts_steps)
+    has_unit = all(one.fields[label].kind is not FieldKind.PLAIN for one in own)
+    certain = certain and (has_unit or statistics.median(x for *_, x in each) < UNCLEAR_SECONDS)
     rounding = _rounding(series, label)
     of_step = _per_record(series, label or "duration", each, rounding, certain)
     if stride == 1:

@@ -21,13 +21,17 @@ MOST_JOINED_LINES = 60
 LOOKED_AT = 4000
 """Lines in which fields that never change are recognised."""
 MOST_LABELS = 10_000
+MOST_VALUES = 20
+"""Values of a label that are told apart."""
 
 _COUNTER = re.compile(
     r"(?:^|[\s_/.(])(?:global[_ ])?"
-    r"(?:steps?|iterations?|iters?|it|batch|minibatch|updates?|num_updates|num_steps|batches)"
-    r"(?:[_ ](?:idx|num|number|id))?$"
+    r"(?:steps?|iterations?|iters?|it|batch|minibatch|updates?|up\.|num_updates|num_steps"
+    r"|batches)"
+    r"(?:[_ ](?:idx|num|number|id))?(?: ?\(train\))?$"
 )
 _EPOCH = re.compile(r"(?:^|[\s_/])(?:epochs?|ep|pass|train)(?: ?\(train\))?\+?$")
+_EPOCH_COUNTER = re.compile(r"(?:^|\s)epochs?$")
 _NOT_A_COUNTER = re.compile(
     r"batch[_ ]size|warm|\bper\b|every|max|total|accum|log|save|eval|\bnum[_ ]steps|begin|start"
     r"|from|resum|until|ckpt|checkpoint|skipped|nan\b|bsz"
@@ -38,7 +42,13 @@ _OTHER_PHASE = re.compile(
     r"|saving|saved|checkpoint|resum|filter|extract|\bwarm(?:ing)?[ -]?up|profil|autotun|calibrat",
     re.I,
 )
+_INDENTS = (" ", "\t")
+_SOURCE = re.compile(r"[\w-]+(?:[./][\w<>-]+)+:\d+(?=:\w|[\])]| [-|])")
+"""Module and line of a logger (``examples/test:325:train_step``), which name no phase."""
 _TRAINING = re.compile(r"train|loss|\blr\b|learning.rate|grad|perplexity|\bppl\b|\bmfu\b", re.I)
+_BRACKETS = re.compile(r"(?:^|\] )\[(\d{1,12})\] \S")
+_RANGE = re.compile(r"\b\d+-(\d+)(?=(batch|iter|step)(?:es|s)?\b)")
+"""First and last batch of an interval (ESPnet)."""
 _ABSENT = re.compile(r"\bval\w*: (?:n/a|None)\b")
 """A result that a training line does not have (LitGPT)."""
 _BEGINS = re.compile(
@@ -68,7 +78,8 @@ class Series:
     """Records of one kind of line on one rank.
 
     ``counts_steps`` is False for a counter without a label (``[640/60000]``), which may count
-    samples. ``begun`` is the step at which each segment started, where the log states it.
+    samples. With ``counts_epochs`` there is a line per epoch only. ``begun`` is the step at which
+    each segment started, where the log states it.
     ``amounts`` are samples or tokens per step by the kind of rate that counts them.
     """
 
@@ -79,6 +90,7 @@ class Series:
     has_loss: bool = False
     segment: int = 0
     counts_steps: bool = True
+    counts_epochs: bool = False
     begun: dict[int, int] = field(default_factory=dict)
     amounts: dict[FieldKind, float] = field(default_factory=dict)
 
@@ -96,6 +108,10 @@ class Series:
         found, last = {}, (-1, 0)
         for one in self.records:
             steps = one.step - last[1] if one.segment == last[0] else min(max(one.step, 1), usual)
+            if self.counts_epochs:
+                steps = max(
+                    (int(f.value) for n, f in one.fields.items() if _counts(n, f)), default=1
+                )
             found[one.segment, one.step] = max(1, steps)
             last = (one.segment, one.step)
         return found
@@ -107,7 +123,7 @@ class Series:
             (after.step - before.step, label, after.fields[label].value - one.value)
             for before, after in self.intervals()
             for label, one in before.fields.items()
-            if one.is_integer and label in after.fields and _is_counter(label)
+            if label in after.fields and _counts(label, one)
         ]
         for label in {label for _, label, _ in spans}:
             steps = sum(own for own, name, _ in spans if name == label)
@@ -133,19 +149,23 @@ def training_series(lines: Iterable[LogLine], vocabulary: Vocabulary) -> tuple[l
     number = begun = 0
     rest = iter(lines)
     begin = list(islice(rest, LOOKED_AT))
-    constant = _constant_labels(begin)
+    constant, epochs_of = _constant_labels(begin)
     for number, line in enumerate(chain(begin, rest), 1):
-        text = _ABSENT.sub("", line.text)
+        text = _RANGE.sub(r"\2 \1 ", _ABSENT.sub("", line.text))
         begins = _BEGINS.search(text)
         if begins is not None:
             begun = int(begins[1])
             _begin_all(known.values(), begun)
-        if not text.strip() or _OTHER_PHASE.search(text) or _is_bar(text, labels):
-            if _OTHER_PHASE.search(text) and not text.startswith((" ", "\t")):
+        is_other = _OTHER_PHASE.search(_SOURCE.sub("", text)) is not None
+        if not text.strip() or is_other or _is_bar(text, labels):
+            if is_other and not text.startswith(_INDENTS):
                 latest.pop(line.rank, None)
             continue
-        found = [_named(one, labels) for one in fields_of(text)]
-        counter = _counter(found, constant)
+        found = [_named(_turned(one, epochs_of), labels) for one in fields_of(text)]
+        counter = _counter(found, constant, text)
+        is_epoch = counter is None and (line.rank not in latest or not text.startswith(_INDENTS))
+        if is_epoch:
+            counter = _epoch_counter(found, constant)
         if counter is None:
             _join(latest, line.rank, found, number)
             continue
@@ -155,6 +175,7 @@ def training_series(lines: Iterable[LogLine], vocabulary: Vocabulary) -> tuple[l
                 continue
             series = Series(_title(text), counter.label, line.rank)
             series.counts_steps = _COUNTER.search(counter.label.rstrip("+")) is not None
+            series.counts_epochs = is_epoch
             series.begun[0] = begun
             known[counter.label, line.rank] = series
         _append(series, counter, found, text)
@@ -166,20 +187,49 @@ def _is_counter(label: str) -> bool:
     return bool(_COUNTER.search(label)) and not _NOT_A_COUNTER.search(label)
 
 
-def _constant_labels(lines: list[LogLine]) -> set[str]:
-    """Labels of integers that never change (``batch 16``): settings, no counters."""
+def _counts(label: str, one: LogField) -> bool:
+    return one.is_integer and one.kind is FieldKind.PLAIN and _is_counter(label)
+
+
+def _epoch_counter(fields: list[LogField], constant: set[str]) -> LogField | None:
+    """The number of the epoch, in a line that ends one."""
+    for one in fields:
+        if one.is_integer and _EPOCH_COUNTER.search(one.label) and one.label not in constant:
+            return one
+    return None
+
+
+def _constant_labels(lines: list[LogLine]) -> tuple[set[str], set[str]]:
+    """Labels of integers that never change (``batch 16``), and of fractions whose total advances.
+
+    The latter are an epoch and its batch (``Batch 0/300`` of WeNet).
+    """
     values: dict[str, set[float]] = {}
+    totals: dict[str, set[float]] = {}
     seen: Counter[str] = Counter()
     for line in lines:
         for one in fields_of(line.text):
             if one.is_integer and len(values) < MOST_LABELS:
                 seen[one.label] += 1
-                if len(known := values.setdefault(one.label, set())) < 2:
+                if len(known := values.setdefault(one.label, set())) < MOST_VALUES:
                     known.add(one.value)
-    return {label for label, known in values.items() if len(known) == 1 and seen[label] > 2}
+                if len(known := totals.setdefault(one.label, set())) < MOST_VALUES:
+                    known.add(one.total or 0.0)
+    turned = {
+        label for label, known in totals.items() if len(known) >= max(4, 2 * len(values[label]))
+    }
+    fixed = {label for label, known in values.items() if len(known) == 1 and seen[label] > 2}
+    return fixed - turned, turned
 
 
-def _counter(fields: list[LogField], constant: set[str]) -> LogField | None:
+def _turned(one: LogField, epochs_of: set[str]) -> LogField:
+    """A fraction of epoch and batch as the number of the batch."""
+    if one.total is None or one.label not in epochs_of:
+        return one
+    return replace(one, value=one.total, total=None)
+
+
+def _counter(fields: list[LogField], constant: set[str], text: str) -> LogField | None:
     """The step counter of a line: an integer whose label names steps, or ``10/391`` of an epoch."""
     integers = [
         one
@@ -193,13 +243,18 @@ def _counter(fields: list[LogField], constant: set[str]) -> LogField | None:
             rest = [other for other in integers[at + 1 :] if other.label == f"{label}+"]
             return rest[-1] if rest and not one.total else one
     for before, one in zip([None, *fields], fields, strict=False):
-        # "Epoch: [0][ 10/391]": the fraction after the epoch counts steps of the epoch.
+        # "Epoch: [0][ 10/391]", "Epoch 1 | 10/391": the fraction after the epoch counts its steps.
         after_epoch = before is not None and _EPOCH.search(before.label)
-        if one.is_integer and one.total and one.label.endswith("+") and after_epoch:
+        if one.is_integer and one.total and one.label[-1:] in ("", "+") and after_epoch:
             return one
     # "[000500/50000] loss ...": an unnamed fraction at the begin of a line.
     first = fields[0] if fields else None
-    return first if first and first.is_integer and first.total and not first.label else None
+    if first and first.is_integer and first.total and not first.label:
+        return first
+    # "train.py:48] [500] loss=2.3" (JAX): an unnamed number in brackets.
+    number = _BRACKETS.search(text)
+    inside = [one for one in integers if number and one.value == int(number[1])]
+    return inside[0] if inside else None
 
 
 def _named(one: LogField, labels: Mapping[str, FieldKind]) -> LogField:
@@ -260,10 +315,11 @@ def _join(
 
 
 def _by_label(fields: Iterable[LogField]) -> dict[str, LogField]:
-    """Fields by label; the first of equal labels."""
+    """Fields by label; the first of equal labels and kinds."""
     found: dict[str, LogField] = {}
     for one in fields:
-        found.setdefault(one.label, one)
+        is_other = one.label in found and found[one.label].kind is not one.kind
+        found.setdefault(f"{one.label} {one.kind}".strip() if is_other else one.label, one)
     return found
 
 

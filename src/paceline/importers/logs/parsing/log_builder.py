@@ -1,11 +1,12 @@
 """Collect the results of a reader in bounded memory and build a `ParsedLog`."""
 
 import math
-from collections.abc import Sized
+import statistics
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from paceline.importers.logs.parsing.agreement import agree, disagreements, outside_all_steps
+from paceline.importers.logs.parsing.agreement import disagreements, outside_all_steps
 from paceline.importers.logs.parsing.log_lines import LogLine
 from paceline.importers.logs.parsing.parsed_log import (
     OperationTime,
@@ -46,7 +47,7 @@ class LogBuilder:
     finished: bool = False
     lines: int = 0
     unread_lines: int = 0
-    highest_rank: int | None = None
+    printing: set[int] = field(default_factory=set)
     ranked_lines: int = 0
     tasks: int = 0
     step_rounding_seconds: float = 0.0
@@ -76,7 +77,8 @@ class LogBuilder:
         if line.rank is not None and line.is_task:
             self.tasks = max(line.rank + 1, self.tasks)
         elif line.rank is not None:
-            self.highest_rank = max(line.rank, self.highest_rank or 0)
+            if len(self.printing) < MOST_RECORDS:
+                self.printing.add(line.rank)
             self.ranked_lines += 1
 
     def mean_step_seconds(self) -> float | None:
@@ -176,18 +178,19 @@ class LogBuilder:
             )
             self.steps = whole
 
-    def derive_batch(self, per_second: float, samples: float | None = None) -> None:
-        """Infer the batch from rate and step time if the log does not state it.
+    def infer_batch(self, products: Sequence[tuple[float, float]]) -> None:
+        """Infer the batch from samples per second x seconds per step of single lines.
 
-        ``samples`` is the product of both, where single lines state them.
+        ``products`` are such values with their rounding. Only one integer may fit most of them.
         """
         known = self.global_batch or self.batch_per_rank or any(step.samples for step in self.steps)
-        seconds = self._parsed().step_seconds
-        if known or not seconds:
+        if known or not products:
             return
-        samples = samples or per_second * seconds
-        batch = round(samples)
-        if batch >= 1 and agree(batch, samples):
+        middle = statistics.median(product for product, _ in products)
+        rounding = statistics.median(error for _, error in products)
+        batch = round(middle)
+        fitting = sum(abs(product - batch) <= max(error, 0.5) for product, error in products)
+        if batch >= 1 and rounding < 0.5 and fitting > 0.5 * len(products):
             self.global_batch = batch
             self.warn(f"batch of {batch:,} samples inferred from printed rates and times")
 
@@ -222,10 +225,10 @@ class LogBuilder:
     def printing_ranks(self) -> int | None:
         """Number of ranks by line prefixes; None if too few lines have one.
 
-        Rank 0 alone is no evidence: many programs print on rank 0 only.
+        Many programs print on one rank only (Megatron-LM on the last), so one rank is no evidence.
         """
-        enough = self.highest_rank and self.ranked_lines >= RANKED_PART * self.lines
-        return self.highest_rank + 1 if self.highest_rank and enough else None
+        enough = self.ranked_lines >= RANKED_PART * self.lines
+        return max(self.printing) + 1 if len(self.printing) > 1 and enough else None
 
     def _count_samples(self) -> None:
         """Set the batch to the mean samples per step if the log counts samples per step."""

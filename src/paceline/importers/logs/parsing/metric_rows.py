@@ -64,6 +64,7 @@ class MetricRows:
     clock: list[tuple[int, float]] = field(default_factory=list)
     losses: list[tuple[int, float]] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
+    products: list[tuple[float, float]] = field(default_factory=list)
     batch: float | None = None
     runtime: float | None = None
     last_step: int = 0
@@ -97,9 +98,17 @@ class MetricRows:
         if room and is_training and SHORTEST_SECONDS <= taken <= LONGEST_SECONDS:
             self.seconds.append((here, taken))
             self.last_step = max(here, self.last_step)
+            if samples := found.get("samples"):
+                error = rounding_of(samples) * taken + samples * rounding_of(taken)
+                self.products.append((samples * taken, error))
             if 0 <= found.get("input_seconds", -1.0) <= taken:
                 self.waits.append(found["input_seconds"])
         if room and step is not None and is_training and "clock" in found:
+            last = self.clock[-1] if self.clock else (step, 0.0)
+            if (samples := found.get("samples")) and step > last[0]:
+                seconds = (found["clock"] - last[1]) / (step - last[0])
+                error = rounding_of(samples) * seconds + samples * COARSEST_DIGIT
+                self.products.append((samples * seconds, error))
             self.clock.append((step, found["clock"]))
         if "loss" in found and len(self.losses) < MOST_RECORDS:
             self.losses.append((here, found["loss"]))
@@ -119,8 +128,8 @@ class MetricRows:
             steps = 1 / log.steps[-1].seconds if log.steps else None
         if log.global_batch is None and samples and steps:
             log.global_batch = samples / steps
-        if means.get("samples") and log.steps:
-            log.derive_batch(means["samples"] or 0.0)
+        if log.steps:
+            log.infer_batch(self.products)
         for name, (unit, scope) in _RATES.items():
             rate = means.get(name)
             if log.steps:

@@ -13,6 +13,8 @@ CLEAR_SECONDS = 20.0
 """Progress bars show whole seconds: shorter times are too inaccurate."""
 PAUSE = 5.0
 """An update later than this multiple of the usual interval follows an evaluation or the like."""
+REDRAWN = 0.05
+"""Share of its time by which the last state of a bar may be later than the last step."""
 MOST_BARS = 10_000
 
 _CLOCK = r"(?:(?P<hours>\d{1,6}):)?(?P<minutes>\d{1,6}):(?P<seconds>\d\d)"
@@ -128,6 +130,7 @@ class Bars:
             elif bar.is_complete:
                 bar.check(log)
             log.finished = bar.is_complete
+        log.drop_pauses()
 
     def _only_kind(self, log: LogBuilder) -> "list[_Bar]":
         """Unnamed bars that other evidence identifies as training.
@@ -170,10 +173,14 @@ class _Bar:
         self.trains = False
         self.begun: tuple[int, float] = (0, 0.0)
         self._quick, self._slow = (0, 0.0), (0, 0.0)
+        self._closing = (0.0, 0.0, 0.0)
 
     def update(self, done: int, seconds: float, rate: float, rate_rounding: float) -> None:
+        self._closing = (seconds, rate, rate_rounding)
         if self.done == 0:
             self.begun = (done, seconds)
+        elif done == self.done and seconds > self.seconds + max(1.0, REDRAWN * self.seconds):
+            return  # drawn again after a validation (Lightning), whose time it includes
         else:
             steps, taken = done - self.done, seconds - self.seconds
             if taken < CLEAR_SECONDS:
@@ -218,11 +225,12 @@ class _Bar:
 
     def check(self, log: LogBuilder) -> None:
         """Check the rate of a complete bar, which is the mean since its start."""
-        mean = self.done / self.seconds
-        if not agree(self.rate, mean, self.rate_rounding + mean * 0.5 / self.seconds):
+        seconds, rate, rounding = self._closing
+        mean = self.done / seconds
+        if not agree(rate, mean, rounding + mean * 0.5 / seconds):
             log.contradict(
                 f"progress bar '{self.name or 'unnamed'}': {self.done:,} steps in "
-                f"{self.seconds:,.0f} s give {mean:,.4g} steps/s, but it prints {self.rate:,.4g}"
+                f"{seconds:,.0f} s give {mean:,.4g} steps/s, but it prints {rate:,.4g}"
             )
 
 
