@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 from paceline.cli.knob_options import metavar_of
-from paceline.spec.job_options import JobArguments, SweepOptions
+from paceline.spec.job_options import JobArguments
 from paceline.spec.knob import KnobField, knobs_of
-from paceline.spec.search_options import SearchOptions
+from paceline.spec.search_options import AxisOptions, SearchOptions, SweepOptions
 from paceline.spec.study_options import StudyOptions
 from paceline.spec.training_options import TrainingOptions
 
@@ -29,6 +29,7 @@ PARTS = (
         JobArguments,
     ),
     ("Search", "Options of `advise`.", SearchOptions),
+    ("Sweep", "Options of `sweep`.", AxisOptions),
     ("Training run", "Options of `predict` and `advise`.", TrainingOptions),
     ("Studies", "Options of `measure`, keywords of `Study`, keys of study files.", StudyOptions),
 )

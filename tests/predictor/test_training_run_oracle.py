@@ -18,7 +18,7 @@ from paceline.predictor.training_run import (
     samples_of,
 )
 from paceline.predictor.training_run_tables import (
-    describe_bandwidth,
+    bandwidth_parts,
     describe_limits,
     training_json,
     training_table,
@@ -256,12 +256,12 @@ def test_limits_by_estimate_or_interval():
 def test_bandwidth_needed_as_text():
     found = a_prediction()
     link = BandwidthNeeded("efa", "between nodes", 50e9, 0.8, 100e9, 0.9)
-    (_, line) = describe_bandwidth(0.9, [(found, [link])])
+    (_, line) = bandwidth_parts(0.9, [(found, [link])])
     assert "80% now" in line
     assert line.endswith("2 times as much")
     enough = replace(link, needed=50e9)
-    assert describe_bandwidth(0.9, [(found, [enough])])[1].endswith("is sufficient")
+    assert bandwidth_parts(0.9, [(found, [enough])])[1].endswith("is sufficient")
     never = replace(link, needed=None, reached=0.85)
-    assert describe_bandwidth(0.9, [(found, [never])])[1].endswith("an infinite one gives 85%")
-    assert "one node" in describe_bandwidth(0.9, [(found, [replace(link, from_one_node=True)])])[0]
-    assert describe_bandwidth(0.9, [(found, [])])[1].strip() == "a single device uses no link"
+    assert bandwidth_parts(0.9, [(found, [never])])[1].endswith("an infinite one gives 85%")
+    assert "one node" in bandwidth_parts(0.9, [(found, [replace(link, from_one_node=True)])])[0]
+    assert bandwidth_parts(0.9, [(found, [])])[1].strip() == "a single device uses no link"

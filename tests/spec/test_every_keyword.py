@@ -9,8 +9,9 @@ import paceline as pl
 from paceline.errors import PacelineError
 from paceline.predictor.evidence import Evidence
 from paceline.predictor.predictions import Predictions
-from paceline.spec.job_options import JobOptions, SweepOptions
+from paceline.spec.job_options import JobOptions
 from paceline.spec.knob import knobs_of
+from paceline.spec.search_options import SweepOptions
 
 TRANSFORMER = {
     "model": "gpt2",
@@ -176,11 +177,6 @@ def test_other_functions_use_or_refuse(function, keyword):
     [
         (pl.advise, {"foo": 1}, "advise has no option 'foo'"),
         (pl.predict, {"nodes": "4"}, "nodes must be an integer"),
-        (
-            pl.bandwidth_for,
-            {"link": ["1gbit", "2gbit"], "target_efficiency": 0.9},
-            "bandwidth_for takes one value of link (got 2)",
-        ),
         (pl.sweep, {"tp": 8}, "sweep does not support tp"),
         (pl.bandwidth_for, {"cp_form": "x", "target_efficiency": 0.9}, "no option 'cp_form'"),
     ],
@@ -219,4 +215,24 @@ def test_lists_of_what_ifs_and_sweeps():
     swept = pl.sweep(["alexnet", "vgg16"], "knl-opa", {"link": [1e8, 1e9]}, nodes=4, batch=16)
     single = pl.sweep("vgg16", "knl-opa", {"link": [1e8, 1e9]}, nodes=4, batch=16)
     assert len(swept) == 2
+    assert {row["model"] for row in swept.rows()} == {"alexnet", "vgg16"}
+    assert str(swept).count("samples/s") == 2, "one table"
     assert swept[1].seconds["dp"].tolist() == single.seconds["dp"].tolist()
+
+
+def test_bandwidth_for_takes_lists():
+    found = pl.bandwidth_for(
+        "resnet50", "dgx-a100", nodes=[2, 4], link="10gbit", batch=64, target_efficiency="50%"
+    )
+    assert [prediction.cluster.nodes for prediction, _ in found.jobs] == [2, 4]
+    assert len(found) == 4 and len(found.to_dict()["links"]) == 4
+    assert "2x8" in str(found) and "4x8" in str(found)
+
+
+def test_a_sharded_sweep_is_a_sweep_of_data_parallelism():
+    plain = pl.sweep("gpt2", "dgx-a100", {"link": [1e9, 1e10]}, compare="dp", nodes=2, batch=8)
+    sharded = pl.sweep("gpt2", "dgx-a100", {"link": [1e9, 1e10]}, zero=3, nodes=2, batch=8)
+    assert list(sharded.seconds) == ["dp"]
+    assert sharded.seconds["dp"][0] > 1.05 * plain.seconds["dp"][0]
+    with pytest.raises(PacelineError, match="zero"):
+        pl.sweep("gpt2", "dgx-a100", zero=1, compare="dp,mp", nodes=2, batch=8)

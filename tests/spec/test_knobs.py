@@ -16,9 +16,9 @@ import paceline as pl
 from paceline.cli.help_sections import SectionedCommand
 from paceline.cli.knob_options import options_of
 from paceline.errors import InputError
-from paceline.spec.job_options import JobArguments, JobLists, JobOptions, SweepOptions
+from paceline.spec.job_options import JobArguments, JobLists, JobOptions
 from paceline.spec.knob import Knob, arguments_of, check_options, knobs_of
-from paceline.spec.search_options import SearchOptions
+from paceline.spec.search_options import SearchOptions, SweepOptions
 from paceline.spec.training_options import TrainingOptions
 from paceline.units import parse_bytes
 from toml_writer import toml_text

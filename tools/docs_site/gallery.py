@@ -63,7 +63,7 @@ def _gallery_figures() -> Iterator[tuple[str, str, object]]:
         "vgg16", "hkbu-v100-pcie", ("link=1gbit..100gbit:20",), nodes=8, batch=64
     )
     how = f"{asked.replace('predict', 'sweep')} --axis link=1gbit..100gbit"
-    yield "F7 Data and model parallelism", f"{how} --figure f.pdf", sweep_figure(crossing)
+    yield "F7 Data and model parallelism", f"{how} --figure f.pdf", sweep_figure([crossing])
     yield (
         "From one device to many",
         f"{asked} --nodes 16 --explain",

@@ -78,12 +78,6 @@ seq_option = click.option(
     help="Sequence length in tokens [default: the published one].",
 )
 
-emit_option = click.option(
-    "--emit",
-    type=click.Choice(["torchtitan", "megatron", "deepspeed", "fsdp"]),
-    help="Print the plan as flags or settings of a training program.",
-)
-
 seed_option = click.option(
     "--seed",
     type=IntegerRange(),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Union, Unpack, cast, overload
 
 from paceline.errors import InputError
 from paceline.hardware import Cluster
@@ -18,22 +18,25 @@ from paceline.predictor.predictions import Predictions
 from paceline.render.result import Part, PublicResult
 from paceline.spec.defaults import complete_job
 from paceline.spec.job_options import JobLists, JobOptions, Many
-from paceline.spec.jobs import JobRequest, check_job, has_lists, jobs_of
+from paceline.spec.jobs import JobRequest, has_lists, jobs_of
 from paceline.spec.keywords import with_keywords
 from paceline.spec.resolve_cluster import cluster_of
 from paceline.spec.resolve_model import Model
 from paceline.spec.resolve_plan import plan_of, program_of
 from paceline.spec.resolve_workload import trace_of, workload_of
 from paceline.topology import parse_topology
-from paceline.units import format_seconds, parse_seconds
+from paceline.units import format_seconds, parse_seconds, parse_share
 from paceline.workload.workload import Workload
 
 if TYPE_CHECKING:
+    from paceline.calibration.run_evidence import RunEvidence
     from paceline.predictor.target_efficiency import BandwidthNeeded
     from paceline.predictor.whatif import WhatIf
     from paceline.study import Study
 
 Target = str | Path | Cluster
+Measured = Union[Evidence, "Study", str, Path]
+"""Evidence, a study, its name, or a log or trace of a run."""
 
 
 @overload
@@ -42,7 +45,7 @@ def predict(  # type: ignore[overload-overlap]  # a single value is no list: str
     cluster: Target | None = None,
     plan: Plan | None = None,
     *,
-    evidence: "Evidence | Study | None" = None,
+    evidence: "Measured | None" = None,
     **options: Unpack[JobOptions],
 ) -> Prediction: ...
 
@@ -53,7 +56,7 @@ def predict(
     cluster: Many[Target] | None = None,
     plan: Plan | None = None,
     *,
-    evidence: "Evidence | Study | None" = None,
+    evidence: "Measured | None" = None,
     **options: Unpack[JobLists],
 ) -> Predictions: ...
 
@@ -64,7 +67,7 @@ def predict(
     cluster: Any = None,
     plan: Plan | None = None,
     *,
-    evidence: "Evidence | Study | None" = None,
+    evidence: "Measured | None" = None,
     **options: Any,
 ) -> Prediction | Predictions:
     """Predict one training step: seconds, samples per second, bytes of memory, with intervals.
@@ -72,9 +75,10 @@ def predict(
     ``model`` is a network of the zoo, FILE.py:FUNCTION, FILE.onnx, config.json, a `Graph` or a
     `Workload`; ``cluster`` a name ('paceline catalog clusters'), a TOML file or a `Cluster`. A
     ``plan`` is used as given; without one, its fields are keywords. ``evidence`` holds
-    measurements of the job, or is a study of it. Without a cluster, device or trace, the
-    prediction is for this machine. Lists of models, clusters and of the keywords that allow lists
-    give one prediction for each combination.
+    measurements of the job, or is a study of it, or a log or trace of a run of it on nodes of
+    ``cluster`` (as many as the log states, or ``measured_on``). Without a cluster, device or trace,
+    the prediction is for this machine. Lists of models, clusters and of the keywords that allow
+    lists give one prediction for each combination.
     """
     jobs = jobs_of(model, cluster, options)
     found = [_predict(job, plan, evidence) for job in jobs]
@@ -83,26 +87,32 @@ def predict(
     return found[0]
 
 
-def _predict(job: JobRequest, plan: Plan | None, evidence: "Evidence | Study | None") -> Prediction:
+def _predict(job: JobRequest, plan: Plan | None, evidence: "Measured | None") -> Prediction:
     options = job.options
     has_target = job.cluster is not None or options.get("device") or options.get("trace")
     if not has_target and not isinstance(evidence, Evidence):
         from paceline.calibration.local_prediction import predict_local
 
         topology = (options.pop("nodes", None) or 1, options.pop("processes", None) or 1)
-        store = None if evidence is None else evidence.path
+        store = None if evidence is None else _study_of(evidence).path
         _refuse_plan(plan)
         local = predict_local(job.model, [topology], store=store, **cast(Any, options))
         return local.comparisons[0].prediction
-    carried: dict[str, int] = {}
-    if evidence is not None and not isinstance(evidence, Evidence):
-        carried = _carried(evidence, options)
-        options = cast(JobOptions, {**carried, **options})
-    prepared, note = _completed(job.model, job.cluster, plan, options, evidence)
-    found = noted(predictor.predict_job(prepared), note)
-    if evidence is None or isinstance(evidence, Evidence):
-        return found
-    return _with_note(found, evidence, carried)
+    prepared, notes = _completed(job.model, job.cluster, plan, options, evidence)
+    return noted(predictor.predict_job(prepared), *notes)
+
+
+def _study_of(evidence: "Measured") -> "Study":
+    from paceline.study import Study
+
+    if isinstance(evidence, Study):
+        return evidence
+    if Path(cast(str, evidence)).is_file():
+        raise InputError(
+            f"no cluster or device given for the run of {evidence}",
+            "add --cluster or --device of the machine that it ran on",
+        )
+    return Study.load(str(evidence))
 
 
 def _refuse_plan(plan: Plan | None) -> None:
@@ -160,12 +170,16 @@ class WhatIfLists(PublicResult):
 
 @dataclass(frozen=True, repr=False)
 class NeededBandwidths(PublicResult, Sequence["BandwidthNeeded"]):
-    """The bandwidth of each link that reaches the efficiency ``target``."""
+    """The bandwidth of each link of each job that reaches the efficiency ``target``."""
 
     schema: ClassVar[str] = "bandwidth/1"
     target: float
-    prediction: Prediction
-    links: "tuple[BandwidthNeeded, ...]"
+    jobs: "tuple[tuple[Prediction, tuple[BandwidthNeeded, ...]], ...]"
+
+    @property
+    def links(self) -> "tuple[BandwidthNeeded, ...]":
+        """The links of all jobs."""
+        return tuple(own for _, links in self.jobs for own in links)
 
     @overload
     def __getitem__(self, index: int) -> "BandwidthNeeded": ...
@@ -180,16 +194,16 @@ class NeededBandwidths(PublicResult, Sequence["BandwidthNeeded"]):
         return len(self.links)
 
     def parts(self) -> list[Part]:
-        """One line per link."""
-        from paceline.predictor.training_run_tables import describe_bandwidth
+        """One line per link of a job; a table of several jobs."""
+        from paceline.predictor.training_run_tables import bandwidth_parts
 
-        return list(describe_bandwidth(self.target, [(self.prediction, self.links)]))
+        return list(bandwidth_parts(self.target, self.jobs))
 
     def to_dict(self) -> dict[str, Any]:
         """Present and needed bandwidth of each link in bytes/s."""
         from paceline.predictor.training_run_tables import bandwidth_json
 
-        return bandwidth_json(self.target, [(self.prediction, self.links)])
+        return bandwidth_json(self.target, self.jobs)
 
 
 @overload
@@ -198,7 +212,7 @@ def whatif(  # type: ignore[overload-overlap]  # as `predict`
     cluster: Target | None = None,
     plan: Plan | None = None,
     *,
-    evidence: "Evidence | Study | None" = None,
+    evidence: "Measured | None" = None,
     **options: Unpack[JobOptions],
 ) -> WhatIfs: ...
 
@@ -209,7 +223,7 @@ def whatif(
     cluster: Many[Target] | None = None,
     plan: Plan | None = None,
     *,
-    evidence: "Evidence | Study | None" = None,
+    evidence: "Measured | None" = None,
     **options: Unpack[JobLists],
 ) -> WhatIfLists: ...
 
@@ -220,7 +234,7 @@ def whatif(
     cluster: Any = None,
     plan: Plan | None = None,
     *,
-    evidence: "Evidence | Study | None" = None,
+    evidence: "Measured | None" = None,
     **options: Any,
 ) -> WhatIfs | WhatIfLists:
     """Predict a step with each resource twice as fast or free, and with other plans.
@@ -232,35 +246,38 @@ def whatif(
 
     found = []
     for job in jobs_of(model, cluster, options, "whatif"):
-        prepared, note = _completed(job.model, job.cluster, plan, job.options, evidence)
-        base = noted(predictor.predict_job(prepared), note)
+        prepared, notes = _completed(job.model, job.cluster, plan, job.options, evidence)
+        base = noted(predictor.predict_job(prepared), *notes)
         found.append(WhatIfs(base, tuple(worthwhile(what_if(prepared), base.fits))))
     if has_lists({"model": model, "cluster": cluster, **options}):
         return WhatIfLists(tuple(found))
     return found[0]
 
 
-@with_keywords(JobOptions)
+@with_keywords(JobLists)
 def bandwidth_for(
-    model: Model | None,
-    cluster: str | Path | Cluster | None = None,
+    model: Many[Model] | None,
+    cluster: Many[Target] | None = None,
     plan: Plan | None = None,
     *,
-    target_efficiency: float,
-    evidence: "Evidence | Study | None" = None,
-    **options: Unpack[JobOptions],
+    target_efficiency: str | float,
+    evidence: "Measured | None" = None,
+    **options: Unpack[JobLists],
 ) -> NeededBandwidths:
-    """The bandwidth of each link (bytes/s) with which a plan reaches an efficiency (0 to 1).
+    """The bandwidth of each link (bytes/s) with which a plan reaches an efficiency (0 to 1, or %).
 
     Arguments as in `predict`. Links are changed one at a time; None where no bandwidth is
     sufficient.
     """
     from paceline.predictor.target_efficiency import bandwidth_needed
 
-    job = check_job(options, "bandwidth_for")
-    prepared, _ = _completed(model, cluster, plan, job, evidence)
-    links = tuple(bandwidth_needed(prepared, target_efficiency))
-    return NeededBandwidths(target_efficiency, predictor.predict_job(prepared), links)
+    target = parse_share(target_efficiency)
+    found = []
+    for job in jobs_of(model, cluster, options, "bandwidth_for"):
+        prepared, _ = _completed(job.model, job.cluster, plan, job.options, evidence)
+        links = tuple(bandwidth_needed(prepared, target))
+        found.append((predictor.predict_job(prepared), links))
+    return NeededBandwidths(target, tuple(found))
 
 
 def _completed(
@@ -268,16 +285,27 @@ def _completed(
     cluster: str | Path | Cluster | None,
     plan: Plan | None,
     options: JobOptions,
-    evidence: "Evidence | Study | None",
-) -> tuple[PredictionInputs, str]:
-    """The job with defaults filled in, and a note that lists them."""
-    job = complete_job(model, cluster_of(cluster, options), options, plan)
-    return prepared_job(job.model, cluster, plan, job.options, evidence), job.note
+    evidence: "Measured | None",
+) -> tuple[PredictionInputs, tuple[str, ...]]:
+    """The job with defaults filled in, and notes on them and on the evidence."""
+    target = cluster_of(cluster, options)
+    run, used = None, {}
+    if evidence is not None and not isinstance(evidence, Evidence):
+        from paceline.calibration.run_evidence import run_of
+
+        run = run_of(evidence)
+        used = run.options(options)
+        options = cast(JobOptions, {**used, **options})
+    job = complete_job(model, target, options, plan)
+    known = evidence if isinstance(evidence, Evidence) else run
+    prepared = prepared_job(job.model, cluster, plan, job.options, known)
+    notes = (job.note, "" if run is None else run.note(target.device.name, used))
+    return prepared, notes
 
 
-def noted(prediction: Prediction, note: str) -> Prediction:
-    """The prediction with ``note`` as its first note."""
-    return replace(prediction, notes=(note, *prediction.notes)) if note else prediction
+def noted(prediction: Prediction, *notes: str) -> Prediction:
+    """The prediction with ``notes`` before its own."""
+    return replace(prediction, notes=(*filter(None, notes), *prediction.notes))
 
 
 def prepared_job(
@@ -285,7 +313,7 @@ def prepared_job(
     cluster: str | Path | Cluster | None,
     plan: Plan | None,
     options: JobOptions,
-    evidence: "Evidence | Study | None",
+    evidence: "Evidence | RunEvidence | None",
 ) -> PredictionInputs:
     """Resolve all names and options, and prepare the step.
 
@@ -296,8 +324,13 @@ def prepared_job(
     workload = workload_of(model, chosen.dp, options)
     check_recomputation(chosen, workload.graph)
     known, curve = _evidence(options, evidence), options.get("allreduce_curve")
-    if options.get("measured_on") is not None:
-        known = _measured_elsewhere(workload, target, chosen, options, known)
+    run = None if isinstance(evidence, Evidence) else evidence
+    if run is not None and run.seconds is not None:
+        topology = run.topology(options.get("measured_on"), target.devices_per_node)
+        known = _measured_elsewhere(workload, target, chosen, topology, known, run)
+    elif options.get("measured_on") is not None:
+        stated = parse_topology(str(options.get("measured_on")))
+        known = _measured_elsewhere(workload, target, chosen, stated, known)
     if curve is not None:
         from paceline.calibration.machine_evidence import with_curve
         from paceline.measurement.probe.allreduce_curves import read_curve
@@ -320,24 +353,35 @@ def prepared_job(
 
 
 def _measured_elsewhere(
-    workload: Workload, cluster: Cluster, plan: Plan, options: JobOptions, known: Evidence
+    workload: Workload,
+    cluster: Cluster,
+    plan: Plan,
+    topology: tuple[int, int],
+    known: Evidence,
+    run: "RunEvidence | None" = None,
 ) -> Evidence:
-    """The measured step as that of the same plan with the replicas of ``measured_on``."""
-    topology, seconds = options.get("measured_on"), known.alone_seconds
-    if topology is None or seconds is None:
+    """The measured step as that of the same plan with the replicas of ``topology``."""
+    seconds = known.alone_seconds if run is None else run.seconds
+    text = f"{topology[0]}x{topology[1]}"
+    if seconds is None:
         raise InputError(
-            f"--measured-on {topology} needs --measured-step", "add --measured-step, such as 5.2s"
+            f"--measured-on {text} needs --measured-step or --evidence",
+            "add --measured-step, such as 5.2s",
         )
-    nodes, processes = parse_topology(topology)
-    small = cluster.shaped(nodes, processes)
+    small = cluster.shaped(*topology)
     replica = plan.devices // plan.dp
     if small.devices % replica:
         raise InputError(
-            f"--measured-on {topology} has {small.devices} devices, but a replica needs {replica} "
+            f"--measured-on {text} has {small.devices} devices, but a replica needs {replica} "
             f"({plan.label})",
             f"measure on a multiple of {replica} devices",
         )
-    measured = replace(plan, dp=small.devices // replica, shard_group=None)
+    replicas = small.devices // replica
+    measured = replace(plan, dp=replicas, shard_group=None)
+    if replicas == 1 and plan.cp == 1:
+        measured = replace(measured, zero=0)
+    if run is not None and run.global_batch:
+        workload = workload.with_batch(max(1, round(run.global_batch / replicas)))
     step = predictor.model_step(predictor.job_of(workload, small, measured))
     _check_below_peak(step, replica, seconds)
     return replace(known, alone_seconds=None, baseline=Baseline(step, seconds))
@@ -357,11 +401,8 @@ def _check_below_peak(step: ModelledStep, devices: int, seconds: float) -> None:
         )
 
 
-def _evidence(options: JobOptions, evidence: "Evidence | Study | None") -> Evidence:
-    """Evidence from keywords, else ``evidence``.
-
-    Launches of a study ran on this machine, so they are no evidence for another device.
-    """
+def _evidence(options: JobOptions, evidence: "Evidence | RunEvidence | None") -> Evidence:
+    """Evidence from keywords, else ``evidence``."""
     trace, step = trace_of(options.get("trace")), options.get("measured_step")
     known = evidence if isinstance(evidence, Evidence) else NO_EVIDENCE
     if trace is not None:
@@ -372,27 +413,3 @@ def _evidence(options: JobOptions, evidence: "Evidence | Study | None") -> Evide
         known = replace(known, alone_seconds=parse_seconds(step))
     spread = options.get("jitter")
     return known if spread is None else replace(known, spread=spread)
-
-
-def _carried(study: "Study", options: JobOptions) -> dict[str, int]:
-    """Batch and sequence length of a study, which do not depend on the machine."""
-    found: dict[str, int] = {}
-    batches = {one.batch_per_rank for one in study.launches}
-    if len(batches) == 1 and not options.keys() & {"batch", "global_batch", "fit"}:
-        found["batch"] = batches.pop()
-    lengths = {one.job.get("sequence") for one in study.launches} - {None}
-    if len(lengths) == 1 and "seq" not in options:
-        found["seq"] = int(lengths.pop() or 0)
-    return found
-
-
-def _with_note(prediction: Prediction, study: "Study", carried: dict[str, int]) -> Prediction:
-    machines = {str(one.environment.get("cpu_model", "this machine")) for one in study.launches}
-    note = (
-        f"the launches of study {study.name} ran on {', '.join(sorted(machines)) or 'nothing'}, "
-        f"not on {prediction.cluster.device.name}, so this prediction does not use their step times"
-    )
-    if carried:
-        used = ", ".join(f"{name} {value}" for name, value in carried.items())
-        note += f"; it uses {used}"
-    return replace(prediction, notes=(*prediction.notes, note))

@@ -40,7 +40,7 @@ def prediction_table(predictions: Sequence[Prediction]) -> Table:
     table = Table.of(
         predictions,
         *differing,
-        (Column("nodes x GPUs"), _topology_text),
+        (Column("nodes x GPUs"), topology_text),
         *(((Column("fits"), _fits),) if any(p.fits is False for p in predictions) else ()),
         (Column("plan"), _plan_text(predictions)),
         (
@@ -187,7 +187,7 @@ def whatif_lists_table(found: "Sequence[tuple[Prediction, Sequence[WhatIf]]]", k
         (column, _of_base(of)) for column, of in differing_columns(bases)
     ]
     if len({(base.cluster.nodes, base.cluster.devices_per_node) for base in bases}) > 1:
-        keys.append((Column("nodes x GPUs"), lambda row: _topology_text(row[0])))
+        keys.append((Column("nodes x GPUs"), lambda row: topology_text(row[0])))
     return Table.of(
         rows,
         *keys,
@@ -204,7 +204,8 @@ def _of_base(of: Callable[[Prediction], Any]) -> Callable[[Any], Any]:
     return lambda row: of(row[0])
 
 
-def _topology_text(prediction: Prediction) -> str:
+def topology_text(prediction: Prediction) -> str:
+    """Nodes x devices per node."""
     return f"{prediction.cluster.nodes}x{prediction.cluster.devices_per_node}"
 
 

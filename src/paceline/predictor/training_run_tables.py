@@ -3,7 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from paceline.predictor.prediction_tables import differing_columns, link_of, with_interval_note
+from paceline.predictor.prediction_tables import (
+    differing_columns,
+    link_of,
+    topology_text,
+    with_interval_note,
+)
 from paceline.predictor.training_run import DAY, HOUR, RangedValue, TrainingRun
 from paceline.render.number_format import Ranged
 from paceline.render.safe_text import NO_ROOM
@@ -46,7 +51,7 @@ def training_table(runs: Sequence[TrainingRun]) -> Table:
     table = Table.of(
         runs,
         *((column, lambda run, of=of: of(run.prediction)) for column, of in differing),
-        (Column("nodes x GPUs"), lambda run: _topology(run)),
+        (Column("nodes x GPUs"), lambda run: topology_text(run.prediction)),
         *(() if one_length else ((Column("steps", decimals=0), lambda run: run.steps),)),
         (time, lambda run: ranged(run.seconds) if _runs(run) else NO_ROOM),
         (Column("device-hours"), _if_it_runs(lambda run: ranged(run.device_hours))),
@@ -79,7 +84,7 @@ def training_json(run: TrainingRun) -> dict[str, Any]:
     return {
         "model": run.prediction.workload.graph.name,
         "link": link_of(run.prediction),
-        "place": _topology(run),
+        "place": topology_text(run.prediction),
         "fits": run.prediction.fits,
         "samples": run.samples,
         "tokens": run.tokens,
@@ -104,26 +109,46 @@ def describe_limits(first: TrainingRun, limits: "Limits") -> str:
         if limits.are_met(first, surely=True)
         else "by its estimate, but not by the upper end of its 90 % interval"
     )
+    topology = topology_text(first.prediction)
     return (
-        f"{_topology(first)} ({plan.label}, zero {plan.zero}, recompute {plan.recompute}) meets "
-        f"the limits {how}."
+        f"{topology} ({plan.label}, zero {plan.zero}, recompute {plan.recompute}) meets the limits "
+        f"{how}."
     )
 
 
-def describe_bandwidth(
+def bandwidth_parts(
     target: float, needed: "Sequence[tuple[Prediction, Sequence[BandwidthNeeded]]]"
-) -> list[str]:
-    """One line per link and job with the bandwidth needed for a target efficiency."""
+) -> list[str | Table]:
+    """The bandwidth that each link needs for an efficiency: lines of one job, else a table."""
     scaling = any(own.from_one_node for _, links in needed for own in links)
     against = "a scaling efficiency" if scaling else "an efficiency"
-    lines = [f"For {against} of {target:.0%}{' against one node' if scaling else ''}:"]
-    for prediction, links in needed:
-        network = f" ({link})" if (link := link_of(prediction)) else ""
-        before = f"{_job_text(prediction)}{network}: " if len(needed) > 1 else ""
-        lines += [f"  {before}{_bandwidth_text(own)}" for own in links]
-        if not links:
-            lines.append(f"  {before}a single device uses no link")
-    return lines
+    title = f"For {against} of {target:.0%}{' against one node' if scaling else ''}:"
+    if len(needed) == 1:
+        lines = [f"  {_bandwidth_text(own)}" for own in needed[0][1]]
+        return [title, *(lines or ["  a single device uses no link"])]
+    rows = [(prediction, own) for prediction, links in needed for own in links]
+    differing = differing_columns([prediction for prediction, _ in needed])
+    table = Table.of(
+        rows,
+        *((column, _of_prediction(of)) for column, of in differing if column.title != "link"),
+        (Column("nodes x GPUs"), lambda row: topology_text(row[0])),
+        (Column("link"), lambda row: row[1].link),
+        (Column("scope"), lambda row: row[1].scope),
+        (Column("bandwidth"), lambda row: format_bandwidth(row[1].now)),
+        (Column("efficiency", "%", scale=100.0, decimals=0), lambda row: row[1].now_efficiency),
+        (Column("needed"), lambda row: _needed_text(row[1])),
+        (Column("reached", "%", scale=100.0, decimals=0), lambda row: row[1].reached),
+        title=title,
+    )
+    return [table]
+
+
+def _needed_text(own: "BandwidthNeeded") -> str:
+    return "none is sufficient" if own.needed is None else format_bandwidth(own.needed)
+
+
+def _of_prediction(of: Callable[["Prediction"], Any]) -> Callable[[Any], Any]:
+    return lambda row: of(row[0])
 
 
 def _bandwidth_text(own: "BandwidthNeeded") -> str:
@@ -171,14 +196,8 @@ def _if_it_runs(shown: Callable[[TrainingRun], Cell]) -> Callable[[TrainingRun],
 
 
 def _job_text(prediction: "Prediction") -> str:
-    cluster = prediction.cluster
-    topology = f"{cluster.nodes}x{cluster.devices_per_node}"
-    return f"{prediction.workload.graph.name} on {cluster.name} {topology}"
-
-
-def _topology(run: TrainingRun) -> str:
-    cluster = run.prediction.cluster
-    return f"{cluster.nodes}x{cluster.devices_per_node}"
+    job = f"{prediction.workload.graph.name} on {prediction.cluster.name}"
+    return f"{job} {topology_text(prediction)}"
 
 
 def _every(run: TrainingRun) -> str:

@@ -18,7 +18,7 @@ from paceline.predictor.plan.plan_choices import (
 )
 from paceline.spec.knob import Knob
 from paceline.topology import MOST_PROCESSES, check_topology
-from paceline.units import parse_batch, parse_bytes, parse_scale, parse_seconds
+from paceline.units import parse_batch, parse_bytes, parse_scale, parse_seconds, parse_share
 
 if TYPE_CHECKING:
     from paceline.hardware import Cluster
@@ -32,12 +32,15 @@ T = TypeVar("T")
 Many = Union[T, Sequence[T]]  # noqa: UP007  (mypy rejects T | ... as an alias)
 
 LARGEST_COUNT = 65_536
+EMITTED = ("torchtitan", "megatron", "deepspeed", "fsdp")
+"""Training programs whose flags or settings can be printed."""
 LARGEST_BATCH = 10**9
 _workload = partial(Knob, group="Workload")
 _cluster = partial(Knob, group="Cluster")
 _plan = partial(Knob, group="Parallelism plan")
 _degree = partial(_plan, low=1, high=LARGEST_COUNT)
 _measured = partial(Knob, group="Measurements")
+_output = partial(Knob, group="Output")
 
 MODEL = _workload(
     "Built-in model ('paceline catalog models'), FILE.py:FUNCTION, FILE.onnx or config.json.",
@@ -116,6 +119,8 @@ FRAMEWORK = _plan(
     default="DDP; FSDP or Megatron-LM if the plan requires it",
     several=True,
 )
+
+ZERO = _plan("ZeRO stage (3: FSDP).", low=0, high=3)
 
 
 class VariedOptions(TypedDict, total=False):
@@ -261,7 +266,7 @@ class PlanOptions(TypedDict, total=False):
             default="a prior",
         ),
     ]
-    zero: Annotated[int, _plan("ZeRO stage (3: FSDP).", low=0, high=3)]
+    zero: Annotated[int, ZERO]
     shard_group: Annotated[
         int | None,
         _plan(
@@ -345,10 +350,10 @@ class MeasuredOptions(TypedDict, total=False):
     measured_on: Annotated[
         str | None,
         _measured(
-            "Nodes x GPUs of --measured-step, with the same plan and fewer replicas, such as 1x8.",
+            "Nodes x GPUs of the measured step: same plan, fewer replicas, such as 1x8.",
             metavar="NODESxGPUS",
             parse=check_topology,
-            default="one device",
+            default="one device; those of the log",
         ),
     ]
     trace: Annotated[
@@ -395,6 +400,39 @@ class MeasuredOptions(TypedDict, total=False):
     ]
 
 
+class EvidenceOptions(TypedDict, total=False):
+    """Measurements in files and in the store."""
+
+    evidence: Annotated[
+        str | None,
+        _measured(
+            "Log or trace of a run of the job on --measured-on, or a study.", metavar="FILE|STUDY"
+        ),
+    ]
+
+
+class EmitOptions(TypedDict, total=False):
+    """How a plan is printed."""
+
+    emit: Annotated[
+        str | None,
+        _output("Print the plan as flags or settings of a training program.", choices=EMITTED),
+    ]
+
+
+class EfficiencyOptions(TypedDict, total=False):
+    """The goal of `paceline.bandwidth_for`."""
+
+    target_efficiency: Annotated[
+        str | float | None,
+        _output(
+            "Report the bandwidth required for this scaling efficiency, such as 90%.",
+            metavar="PERCENT",
+            parse=parse_share,
+        ),
+    ]
+
+
 class FixedOptions(
     WorkloadOptions, TopologyOptions, PlanOptions, OverlapOptions, MeasuredOptions, total=False
 ):
@@ -407,14 +445,6 @@ class JobOptions(VariedOptions, FixedOptions, total=False):
 
 class JobLists(VariedLists, FixedOptions, total=False):
     """The keywords of several predictions."""
-
-
-class SweepOptions(VariedOptions, WorkloadOptions, TopologyOptions, OverlapOptions, total=False):
-    """The keywords of a sweep, which varies the hardware and compares fixed plans."""
-
-
-class SweepLists(VariedLists, WorkloadOptions, TopologyOptions, OverlapOptions, total=False):
-    """The keywords of several sweeps."""
 
 
 class LocalOptions(TypedDict, total=False):

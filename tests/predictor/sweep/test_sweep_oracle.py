@@ -79,7 +79,7 @@ def test_throughput():
 
 
 def test_table_of_one_axis():
-    table = sweep_table(ONE, "title")
+    table = sweep_table([ONE], "title")
     assert [column.title for column in table.columns] == [
         *("batch", "dp step", "mp step", "dp", "mp", "faster")
     ]
@@ -88,7 +88,7 @@ def test_table_of_one_axis():
     assert [row[1] for row in table.rows] == [1.0, 1.5, 3.0, 8.0]
     many = np.arange(1.0, 101.0)
     long = SweepComparison({"batch": many}, {"dp": many}, many, ())
-    rows = sweep_table(long, "").rows
+    rows = sweep_table([long], "").rows
     assert len(rows) == 24
     assert (rows[0][0], rows[-1][0]) == ("1", "100")
     assert len(rows[0]) == 3, "one method: nothing is faster"
@@ -128,12 +128,12 @@ def test_units_of_axes():
 
 
 def test_json_csv_and_figure():
-    text = sweep_csv(ONE)
+    text = sweep_csv([ONE])
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [float(row["batch"]) for row in rows] == BATCHES.tolist()
     assert [float(row["dp_step_seconds"]) for row in rows] == [1.0, 1.5, 3.0, 8.0]
     assert float(rows[3]["mp_samples_per_second"]) == 64.0
-    wide = list(csv.DictReader(io.StringIO(sweep_csv(TWO))))
+    wide = list(csv.DictReader(io.StringIO(sweep_csv([TWO]))))
     assert len(wide) == 8
     assert [float(wide[3][key]) for key in ("batch", "link", "dp_step_seconds")] == [2, 12.5e9, 1]
     document = sweep_json(ONE)
@@ -141,10 +141,10 @@ def test_json_csv_and_figure():
     assert document["crossovers"] == [
         [{"value": 3.0, "step_seconds": 2.0, "faster_below": "dp", "faster_beyond": "mp"}]
     ]
-    figure = sweep_figure(ONE)
+    figure = sweep_figure([ONE])
     assert [point[0] for point in figure.series[0].points] == BATCHES.tolist()
     # 16 x 3 samples in 2 s.
-    assert sweep_figure(ONE).crossovers[0].y == pytest.approx(24.0)
+    assert sweep_figure([ONE]).crossovers[0].y == pytest.approx(24.0)
 
 
 @pytest.mark.parametrize("nodes", [1, 2])

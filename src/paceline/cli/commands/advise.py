@@ -9,10 +9,9 @@ from paceline.cli.echo import echo
 from paceline.cli.help_sections import SectionedCommand
 from paceline.cli.knob_options import options_of
 from paceline.cli.next_steps import next_line, same_job, single_values
-from paceline.cli.options import emit_option
 from paceline.cli.output import emit_json, json_option, show
 from paceline.errors import InputError
-from paceline.spec.job_options import JobArguments
+from paceline.spec.job_options import EmitOptions, JobArguments
 from paceline.spec.search_options import USUAL_PLANS, SearchOptions
 from paceline.spec.training_options import TrainingOptions
 from paceline.topology import format_topology
@@ -43,14 +42,10 @@ Examples:
 
 
 @click.command(cls=SectionedCommand, epilog=EXAMPLE)
-@options_of(JobArguments, TrainingOptions, SearchOptions)
-@emit_option
-@click.option(
-    "--per-layer", is_flag=True, help="Choose data or model parallelism for each layer of a CNN."
-)
+@options_of(JobArguments, TrainingOptions, SearchOptions, EmitOptions)
 @json_option
 def command(
-    per_layer: bool,
+    per_layer: bool | None,
     top: int | None,
     emit: str | None,
     budget: str | None,

@@ -11,12 +11,17 @@ from paceline.cli.echo import echo
 from paceline.cli.help_sections import SectionedCommand
 from paceline.cli.knob_options import options_of
 from paceline.cli.next_steps import next_line, same_job, single_values
-from paceline.cli.options import emit_option, figure_option, out_option, store_option
+from paceline.cli.options import figure_option, out_option, store_option
 from paceline.cli.output import emit_json, json_option, show, write_figure
 from paceline.errors import InputError
-from paceline.spec.job_options import JobArguments
+from paceline.spec.job_options import (
+    EfficiencyOptions,
+    EmitOptions,
+    EvidenceOptions,
+    JobArguments,
+)
 from paceline.spec.training_options import TrainingOptions
-from paceline.units import parse_share, plural
+from paceline.units import plural
 
 if TYPE_CHECKING:
     from paceline.calibration.local_prediction import LocalPredictions
@@ -46,15 +51,9 @@ Examples:
 
 
 @click.command(cls=SectionedCommand, epilog=EXAMPLE)
-@options_of(JobArguments, TrainingOptions)
+@options_of(JobArguments, EvidenceOptions, TrainingOptions, EfficiencyOptions, EmitOptions)
 @out_option("--chrome-trace", "Write the step as a Chrome trace for ui.perfetto.dev.")
 @figure_option("--timeline", "Draw the timeline of the step")
-@emit_option
-@click.option(
-    "--target-efficiency",
-    metavar="PERCENT",
-    help="Report the bandwidth required for this scaling efficiency, such as 90%.",
-)
 @click.option("--explain", "explained", is_flag=True, help="Break the step time down by cause.")
 @store_option
 @json_option
@@ -109,14 +108,13 @@ def command(
 class _Answer:
     """Predictions, with measurements of this machine if there are any.
 
-    ``target`` is a scaling efficiency, ``needed`` the bandwidth that it requires.
+    ``needed`` is the bandwidth that a scaling efficiency requires.
     """
 
     predictions: "list[Prediction]"
     here: "LocalPredictions | None"
     runs: "list[TrainingRun]"
-    target: float | None
-    needed: "list[tuple[Prediction, NeededBandwidths]]"
+    needed: "NeededBandwidths | None"
 
 
 def _import_numpy_without_threads() -> None:
@@ -136,7 +134,6 @@ def _answer(options: dict[str, Any], target_efficiency: str | None, store: Path 
         _import_numpy_without_threads()
     from paceline.predictor.api import bandwidth_for, predict
     from paceline.predictor.prediction import Prediction
-    from paceline.spec.jobs import jobs_of
     from paceline.spec.training_options import (
         asks_for_training,
         split_training_options,
@@ -145,9 +142,9 @@ def _answer(options: dict[str, Any], target_efficiency: str | None, store: Path 
 
     training, options = split_training_options(options)
     asks_training = asks_for_training(training)
-    target = None if target_efficiency is None else parse_share(target_efficiency)
     here = None
-    if options["cluster"] or options["device"] or options["trace"] is not None:
+    elsewhere = ("cluster", "device", "trace", "evidence")
+    if any(options[name] is not None for name in elsewhere):
         found = predict(**options)
         predictions = [found] if isinstance(found, Prediction) else list(found)
     else:
@@ -157,16 +154,12 @@ def _answer(options: dict[str, Any], target_efficiency: str | None, store: Path 
     if priced is not None:
         predictions = [one.with_price(priced) for one in predictions]
     runs = [training_of(one, training) for one in predictions] if asks_training else []
-    needed = []
-    if target is not None:
+    needed = None
+    if target_efficiency is not None:
         if here is not None:
             raise InputError("--target-efficiency requires a cluster", "add --cluster NAME")
-        links = [
-            bandwidth_for(job.model, job.cluster, target_efficiency=target, **job.options)
-            for job in jobs_of(options.pop("model"), options.pop("cluster"), options)
-        ]
-        needed = list(zip(predictions, links, strict=True))
-    return _Answer(predictions, here, runs, target, needed)
+        needed = bandwidth_for(target_efficiency=target_efficiency, **options)
+    return _Answer(predictions, here, runs, needed)
 
 
 def _local(options: dict[str, Any], store: Path | None) -> "LocalPredictions":
@@ -198,7 +191,7 @@ def _emit(answer: _Answer, program: str | None) -> None:
     from paceline.calibration.prediction_error import comparisons_json
     from paceline.predictor.emit.emit_tables import flags_json
     from paceline.predictor.prediction_json import prediction_json
-    from paceline.predictor.training_run_tables import bandwidth_json, training_json
+    from paceline.predictor.training_run_tables import training_json
 
     fields: dict[str, Any] = {
         "predictions": [
@@ -209,8 +202,8 @@ def _emit(answer: _Answer, program: str | None) -> None:
         fields["comparisons"] = comparisons_json(answer.here.comparisons)
     if answer.runs:
         fields["training"] = [training_json(run) for run in answer.runs]
-    if answer.target is not None:
-        fields["bandwidth"] = bandwidth_json(answer.target, answer.needed)
+    if answer.needed is not None:
+        fields["bandwidth"] = answer.needed.to_dict()
     emit_json("prediction", 2, fields)
 
 
@@ -228,10 +221,8 @@ def _show(answer: _Answer) -> None:
         from paceline.predictor.training_run_tables import training_parts
 
         show(training_parts(answer.runs))
-    if answer.target is not None:
-        from paceline.predictor.training_run_tables import describe_bandwidth
-
-        echo("\n".join(describe_bandwidth(answer.target, answer.needed)))
+    if answer.needed is not None:
+        show(answer.needed.parts())
 
 
 def _search_of(prediction: "Prediction") -> str:

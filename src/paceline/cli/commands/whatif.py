@@ -8,7 +8,7 @@ from paceline.cli.help_sections import SectionedCommand
 from paceline.cli.knob_options import options_of
 from paceline.cli.next_steps import next_line, same_job, single_values
 from paceline.cli.output import emit_json, json_option, show
-from paceline.spec.job_options import JobArguments
+from paceline.spec.job_options import EvidenceOptions, JobArguments
 
 EXAMPLE = """
 \b
@@ -20,7 +20,7 @@ Examples:
 
 
 @click.command(cls=SectionedCommand, epilog=EXAMPLE)
-@options_of(JobArguments)
+@options_of(JobArguments, EvidenceOptions)
 @json_option
 def command(as_json: bool, **options: Any) -> None:
     """Estimate the gain from a resource twice as fast or free, or from another plan.

@@ -1,8 +1,8 @@
 """Comparison of data and model parallelism along one or two axes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, overload
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class SweepComparison(PublicResult):
 
     ``axes`` has one or two entries; ``seconds`` by way have their lengths as shape, and
     ``samples`` are samples per step. Crossings are along the first axis, one list for each
-    value of the second.
+    value of the second. ``settings`` are the options of the job, by name.
     """
 
     schema: ClassVar[str] = "sweep/1"
@@ -36,23 +36,24 @@ class SweepComparison(PublicResult):
     seconds: Mapping[str, Array]
     samples: Array
     crossings: tuple[tuple[Crossing, ...], ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def parts(self) -> list[Part]:
         """A table and a plot over one axis, a surface over two, and all crossovers."""
         from paceline.predictor.sweep.sweep_tables import sweep_parts
         from paceline.render.terminal import terminal_width
 
-        return list(sweep_parts(self, self.summary(), terminal_width()))
+        return list(sweep_parts(self, terminal_width()))
 
     def summary(self) -> str:
         """Methods and axes."""
         return f"{' and '.join(self.seconds)} along {' and '.join(self.axes)}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Values of the axes, seconds and throughput of each method, and crossovers."""
+        """Options, values of the axes, seconds of each method, and crossovers."""
         from paceline.predictor.sweep.sweep_tables import sweep_json
 
-        return sweep_json(self)
+        return {**self.settings, **sweep_json(self)}
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per point: values of the axes in SI units, seconds of each method."""
@@ -66,6 +67,51 @@ class SweepComparison(PublicResult):
     def samples_per_second(self, way: str) -> Array:
         """Throughput of all devices."""
         return np.asarray(self.samples / self.seconds[way])
+
+
+@dataclass(frozen=True, repr=False)
+class SweepComparisons(PublicResult, Sequence[SweepComparison]):
+    """Sweeps of several jobs along the same axes: one table with a column per varied option."""
+
+    schema: ClassVar[str] = "sweep/1"
+    items: tuple[SweepComparison, ...]
+
+    @overload
+    def __getitem__(self, index: int) -> SweepComparison: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[SweepComparison, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> SweepComparison | tuple[SweepComparison, ...]:
+        return self.items[index]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def parts(self) -> list[Part]:
+        """One row per job and point, and the crossovers of each job."""
+        from paceline.predictor.sweep.sweep_tables import sweeps_parts
+
+        return list(sweeps_parts(self.items))
+
+    def summary(self) -> str:
+        """The number of jobs, methods and axes."""
+        return f"{len(self.items)} jobs: {self.items[0].summary()}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The sweep of each job."""
+        return {"sweeps": [each.to_dict() for each in self.items]}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per job and point, with the options that differ between jobs."""
+        from paceline.predictor.sweep.sweep_tables import differing_settings
+
+        names = differing_settings(self.items)
+        return [
+            {**{name: each.settings.get(name) for name in names}, **row}
+            for each in self.items
+            for row in each.rows()
+        ]
 
 
 def compare(

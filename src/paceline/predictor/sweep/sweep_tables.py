@@ -2,6 +2,8 @@
 
 import csv
 import io
+from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -30,7 +32,7 @@ DRAWN = {
 """Factor and title of axes that figures draw in the unit of the table."""
 
 
-_MOST_ROWS = 24
+_MOST_ROWS, _LEAST_ROWS = 24, 5
 _SHADES = ((0.5, "D"), (0.98, "d"), (1.02, "="), (2.0, "m"), (np.inf, "M"))
 _SURFACE_NOTE = (
     "d: data parallel is faster, D: more than twice as fast; m, M: model parallel; =: within 2 %"
@@ -49,69 +51,130 @@ def describe_axis(name: str, value: float) -> str:
     return f"{value:g}"
 
 
-def sweep_table(comparison: SweepComparison, title: str) -> Table:
-    """One row per value of the axis; at most 24, evenly spaced."""
-    name, values = next(iter(comparison.axes.items()))
-    ways = list(comparison.seconds)
-    rows = np.unique(np.linspace(0, len(values) - 1, min(_MOST_ROWS, len(values))).round())
-    scale, unit = seconds_unit(max(float(s.max()) for s in comparison.seconds.values()))
+def differing_settings(comparisons: Sequence[SweepComparison]) -> list[str]:
+    """Names of the options that differ between jobs."""
+    names = dict.fromkeys(name for each in comparisons for name in each.settings)
+    return [
+        name for name in names if len({str(each.settings.get(name)) for each in comparisons}) > 1
+    ]
+
+
+def describe_jobs(comparisons: Sequence[SweepComparison]) -> str:
+    """``alexnet on knl-opa, fp32, batch 16 per device``: the options that all jobs share.
+
+    Values of the axes are left out.
+    """
+    first, varied = comparisons[0], differing_settings(comparisons)
+    own = {name: value for name, value in first.settings.items() if name not in varied}
+    parts = [str(own[name]) for name in ("model", "cluster", "device") if own.get(name)]
+    parts = [" on ".join(parts), *(str(own[name]) for name in ("precision",) if own.get(name))]
+    for name in ("framework", "zero", "link", "batch", "global_batch"):
+        if own.get(name) and name not in first.axes:
+            each = " per device" if name == "batch" else ""
+            parts.append(f"{name.replace('_', ' ')} {own[name]}{each}")
+    return ", ".join(filter(None, parts)) or first.summary()
+
+
+def sweep_table(comparisons: Sequence[SweepComparison], title: str = "") -> Table:
+    """One row per job and point; at most 24 evenly spaced points, and at least 5 of a job."""
+    varied = differing_settings(comparisons)
+    first = comparisons[0]
+    ways, most = list(first.seconds), max(_LEAST_ROWS, _MOST_ROWS // len(comparisons))
+    points = [(each, index) for each in comparisons for index in _shown(each, most)]
+    scale, unit = seconds_unit(max(float(s.max()) for e in comparisons for s in e.seconds.values()))
     two = len(ways) == 2
-    body: list[tuple[Cell, ...]] = []
-    for row in rows.astype(int):
-        seconds = [float(comparison.seconds[way][row]) for way in ways]
-        rates = [float(comparison.samples_per_second(way)[row]) for way in ways]
-        faster = [ways[int(np.argmin(seconds))]] if two else []
-        body.append((describe_axis(name, float(values[row])), *seconds, *rates, *faster))
+
+    def rates(each: SweepComparison, index: tuple[int, ...]) -> list[float]:
+        return [float(each.samples_per_second(way)[index]) for way in ways]
+
+    body: list[tuple[Cell, ...]] = [
+        (
+            *(str(each.settings.get(name, "")) for name in varied),
+            *(
+                describe_axis(name, float(values[i]))
+                for (name, values), i in zip(each.axes.items(), index, strict=True)
+            ),
+            *(float(each.seconds[way][index]) for way in ways),
+            *rates(each, index),
+            *([ways[int(np.argmax(rates(each, index)))]] if two else []),
+        )
+        for each, index in points
+    ]
     return Table(
         columns=(
-            Column(name),
+            *(Column(name.replace("_", " ")) for name in varied),
+            *(Column(name) for name in first.axes),
             *(Column(f"{way} step", unit, scale=scale) for way in ways),
             *(Column(way, "samples/s") for way in ways),
             *([Column("faster")] if two else []),
         ),
         rows=tuple(body),
         title=title,
+        keys=len(varied) + len(first.axes),
     )
 
 
-def sweep_parts(comparison: SweepComparison, title: str, width: int) -> list[str | Table]:
+def _shown(comparison: SweepComparison, most: int) -> Iterator[tuple[int, ...]]:
+    """Indices of at most ``most`` evenly spaced points of each axis."""
+    sizes = [len(values) for values in comparison.axes.values()]
+    few = [np.unique(np.linspace(0, n - 1, min(most, n)).round()).astype(int) for n in sizes]
+    return product(*(each.tolist() for each in few))
+
+
+def sweep_parts(comparison: SweepComparison, width: int) -> list[str | Table]:
     """A table and a plot over one axis, a surface over two, and all crossovers as text."""
+    title = describe_jobs([comparison])
     parts: list[str | Table]
     if len(comparison.axes) == 1:
-        plot = lines_text(sweep_figure(comparison), width)
-        parts = [sweep_table(comparison, title), "", *plot]
+        plot = lines_text(sweep_figure([comparison]), width)
+        parts = [sweep_table([comparison], title), "", *plot]
     elif len(comparison.seconds) == 2:
         parts = [title, *surface_lines(comparison, width)]
     else:
-        raise InputError("two axes need two methods to compare", "use --compare dp,mp, or one axis")
+        parts = [sweep_table([comparison], title)]
     return [*parts, *crossing_lines(comparison)]
 
 
-def sweep_figure(comparison: SweepComparison) -> LinesInfo:
+def sweeps_parts(comparisons: Sequence[SweepComparison]) -> list[str | Table]:
+    """One table of all jobs, and the crossovers of each."""
+    varied = differing_settings(comparisons)
+    lines = []
+    for each in comparisons:
+        job = ", ".join(f"{name} {each.settings.get(name)}" for name in varied)
+        lines += [f"{job}: {line}" for line in crossing_lines(each)]
+    return [sweep_table(comparisons, describe_jobs(comparisons)), *lines]
+
+
+def sweep_figure(comparisons: Sequence[SweepComparison]) -> LinesInfo:
     """Figure F7: throughput of each method over one axis, with crossovers."""
-    name, values = next(iter(comparison.axes.items()))
+    if len(comparisons[0].axes) > 1:
+        raise InputError("a figure shows one axis only", "give one axis, or write a CSV file")
+    varied = differing_settings(comparisons)
+    name = next(iter(comparisons[0].axes))
     unit, title = DRAWN.get(name, (1.0, TITLES[name]))
     return LinesInfo(
         x_title=title,
         y_title="samples/s",
         series=tuple(
             LineSeries(
-                WAYS[way],
+                ", ".join([WAYS[way], *(str(each.settings.get(name)) for name in varied)]),
                 tuple(
                     (unit * float(x), Ranged(float(y)))
-                    for x, y in zip(values, comparison.samples_per_second(way), strict=True)
+                    for x, y in zip(each.axes[name], each.samples_per_second(way), strict=True)
                 ),
             )
-            for way in comparison.seconds
+            for each in comparisons
+            for way in each.seconds
         ),
         crossovers=tuple(
             Crossover(
                 unit * crossing.value,
-                float(np.interp(crossing.value, values, comparison.samples))
+                float(np.interp(crossing.value, each.axes[name], each.samples))
                 / crossing.step_seconds,
                 f"{crossing.faster_beyond} from {describe_axis(name, crossing.value)}",
             )
-            for crossing in (comparison.crossings[0] if comparison.crossings else ())
+            for each in comparisons
+            for crossing in (each.crossings[0] if each.crossings else ())
         ),
         unit="samples/s",
         log_x=True,
@@ -176,25 +239,22 @@ def sweep_json(comparison: SweepComparison) -> dict[str, Any]:
     }
 
 
-def sweep_csv(comparison: SweepComparison) -> str:
-    """One line per configuration, axes in SI units."""
-    names, ways = list(comparison.axes), list(comparison.seconds)
-    mesh = np.meshgrid(*comparison.axes.values(), indexing="ij")
+def sweep_csv(comparisons: Sequence[SweepComparison]) -> str:
+    """One line per job and configuration, axes in SI units."""
+    varied, first = differing_settings(comparisons), comparisons[0]
+    ways = list(first.seconds)
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(
-        [
-            *names,
-            *(f"{way}_step_seconds" for way in ways),
-            *(f"{way}_samples_per_second" for way in ways),
-        ]
+    seconds, rates = (
+        [f"{way}_{of}" for way in ways] for of in ("step_seconds", "samples_per_second")
     )
-    columns = [
-        *(axis.ravel() for axis in mesh),
-        *(comparison.seconds[way].ravel() for way in ways),
-        *(comparison.samples_per_second(way).ravel() for way in ways),
-    ]
-    writer.writerows(zip(*(column.tolist() for column in columns), strict=True))
+    writer.writerow([*varied, *first.axes, *seconds, *rates])
+    for each in comparisons:
+        mesh = np.meshgrid(*each.axes.values(), indexing="ij")
+        columns = [*mesh, *each.seconds.values(), *map(each.samples_per_second, ways)]
+        own = [each.settings.get(name) for name in varied]
+        points = zip(*(column.ravel().tolist() for column in columns), strict=True)
+        writer.writerows([*own, *point] for point in points)
     return stream.getvalue()
 
 

@@ -44,7 +44,7 @@ def sweeps_section(results: ReproductionResult) -> Section | None:
         "is near the crossover.",
         tables=[_crossover_table(results.sweeps)],
         figures=[
-            figure(axis.what, sweep_figure(found), half=True) for axis, found in results.sweeps
+            figure(axis.what, sweep_figure([found]), half=True) for axis, found in results.sweeps
         ],
     )
 
