@@ -72,6 +72,7 @@ def sweep(
     (tcp://host:8786 of Dask, ray://host:10001). Results are identical. Lists of other options give
     one sweep for each combination.
     """
+    compare = compare.split(",") if isinstance(compare, str) else compare
     checked = check_options(AxisOptions, {"axes": axes, "compare": compare}, "sweep")
     given = _axes(checked.get("axes", USUAL_AXIS))
     jobs = jobs_of(model, cluster, options, "sweep", SweepOptions)
@@ -99,7 +100,7 @@ def _swept_workload(job: JobRequest) -> Workload:
 def _sweep(
     job: JobRequest,
     axes: Mapping[str, Sequence[float]],
-    compare: str | Sequence[str] | None,
+    compare: Sequence[str] | None,
     workers: "Workers",
 ) -> SweepComparison:
     from paceline.predictor.sweep.parallel_sweep import compare_by_workers
@@ -115,7 +116,7 @@ def _sweep(
         workload,
         cluster_of(job.cluster, job.options),
         axes,
-        list(dict.fromkeys(way.strip() for way in ways)),
+        list(dict.fromkeys(ways)),
         workers=workers,
         plan=Plan(**plan_fields(cast(JobOptions, stated))),
         global_batch=job.options.get("global_batch"),
