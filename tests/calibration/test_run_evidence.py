@@ -3,7 +3,7 @@
 import pytest
 
 import paceline as pl
-from paceline.calibration.run_evidence import RunEvidence, run_of
+from paceline.calibration.run_evidence import RunEvidence
 from paceline.errors import InputError
 
 JOB = {"model": "llama3_8b", "cluster": "dgx-h100", "framework": "torchtitan"}
@@ -65,7 +65,7 @@ def test_processes_that_the_log_does_not_state_are_asked_for():
 def test_evidence_that_does_not_exist(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="no file or study"):
-        run_of(name)
+        pl.predict(**JOB, nodes=1, evidence=name)
 
 
 def test_a_log_needs_the_hardware_of_its_run(tmp_path):

@@ -1,16 +1,16 @@
 """A training run of the user as evidence: its step time, processes, batch and sequence length."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paceline.errors import InputError, PacelineError
+from paceline.errors import InputError
+from paceline.store import Launch
 
 if TYPE_CHECKING:
     from paceline.importers.logs import ParsedLog
-    from paceline.study import Study
 
 
 @dataclass(frozen=True)
@@ -70,23 +70,8 @@ class RunEvidence:
         return f"evidence {self.source}: uses {', '.join(parts)}"
 
 
-def run_of(source: "Study | str | Path") -> RunEvidence:
-    """The run of a study, of a study's name, or of a log or trace that `read_log` reads."""
-    from paceline.study import Study
-
-    if isinstance(source, Study):
-        return _run_of_study(source)
-    if Path(source).is_file():
-        return _run_of_file(Path(source))
-    try:
-        return _run_of_study(Study.load(str(source)))
-    except PacelineError as error:
-        raise InputError(
-            f"no file or study '{source}'", f"give a log, a trace or a study ({error.message})"
-        ) from None
-
-
-def _run_of_file(path: Path) -> RunEvidence:
+def run_of_file(path: Path) -> RunEvidence:
+    """The run of a log or a trace of any program that `read_log` reads."""
     from paceline.importers.api import read_log
     from paceline.importers.logs import ParsedLog
 
@@ -115,16 +100,15 @@ def _run_of_log(log: "ParsedLog", path: Path) -> RunEvidence:
     return RunEvidence(path.name, log.step_seconds, *facts)
 
 
-def _run_of_study(study: "Study") -> RunEvidence:
+def run_of_launches(name: str, launches: Sequence[Launch]) -> RunEvidence:
     """Batch and sequence length of a study: its steps are those of this machine."""
-    launches = study.launches
     batches = {one.batch_per_rank for one in launches}
     lengths = {one.job.get("sequence") for one in launches} - {None}
     machines = {str(one.environment.get("cpu_model", "this machine")) for one in launches}
     devices = Counter(one.world_size for one in launches).most_common(1)
     count = devices[0][0] if len(batches) == 1 else None
     return RunEvidence(
-        f"study {study.name}",
+        f"study {name}",
         devices=count,
         global_batch=batches.pop() * count if count else None,
         sequence=int(lengths.pop() or 0) if len(lengths) == 1 else None,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Union, Unpack, cast, overload
 
-from paceline.errors import InputError
+from paceline.errors import InputError, PacelineError
 from paceline.hardware import Cluster
 from paceline.predictor import predict as predictor
 from paceline.predictor.evidence import NO_EVIDENCE, Baseline, Evidence
@@ -291,9 +291,7 @@ def _completed(
     target = cluster_of(cluster, options)
     run, used = None, {}
     if evidence is not None and not isinstance(evidence, Evidence):
-        from paceline.calibration.run_evidence import run_of
-
-        run = run_of(evidence)
+        run = _run_of(evidence)
         used = run.options(options)
         options = cast(JobOptions, {**used, **options})
     job = complete_job(model, target, options, plan)
@@ -301,6 +299,22 @@ def _completed(
     prepared = prepared_job(job.model, cluster, plan, job.options, known)
     notes = (job.note, "" if run is None else run.note(target.device.name, used))
     return prepared, notes
+
+
+def _run_of(evidence: "Study | str | Path") -> "RunEvidence":
+    """The run of a study, of a study's name, or of a log or trace."""
+    from paceline.calibration.run_evidence import run_of_file, run_of_launches
+    from paceline.study import Study
+
+    if not isinstance(evidence, Study) and Path(evidence).is_file():
+        return run_of_file(Path(evidence))
+    try:
+        study = evidence if isinstance(evidence, Study) else Study.load(str(evidence))
+    except PacelineError as error:
+        raise InputError(
+            f"no file or study '{evidence}'", f"give a log, a trace or a study ({error.message})"
+        ) from None
+    return run_of_launches(study.name, study.launches)
 
 
 def noted(prediction: Prediction, *notes: str) -> Prediction:
