@@ -2,17 +2,27 @@
 
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
-from builders import comparison_launches, keep, keep_profile, study_launches, timed_launch
+from builders import (
+    a_launch,
+    comparison_launches,
+    keep,
+    keep_profile,
+    study_launches,
+    timed_launch,
+)
 
 import paceline as pl
+from commandline import run
+from paceline import frameworks
 from paceline.render.html_page import render
 from paceline.render.markup import to_latex
 from paceline.render.table import Table
 from paceline.report.study_page import study_page
 from paceline.report.study_sections.methods import bibtex, methods_latex, methods_text
-from paceline.store import Store
+from paceline.store import Outcome, RankSteps, Status, Store
 
 
 @pytest.fixture
@@ -61,9 +71,40 @@ def test_methods_state_design_replication_and_versions(store):
     text = methods_text(analysis)
     for part in ("resnet44", "torch-ddp", "launch is the unit of replication", "95 %", "Paceline"):
         assert part in text
+    assert "The build of" not in text
     latex = methods_latex(analysis)
     assert r"\cite{paceline}" in latex and "%" not in latex.replace(r"\%", "")
     assert bibtex(analysis).startswith("@software{paceline,")
+
+
+def test_methods_state_the_compiler_and_its_flags(tmp_path):
+    facts = {"versions": {"framework": "torch 2", "build": "GCC 13.3, -O2 -fno-math-errno, AVX2"}}
+    ranks = (RankSteps(0, (9.0, 1.0, 1.0), (9.0, 1.0, 1.0)),)
+    outcome = Outcome(Status.FINISHED, "2026", ranks=ranks, facts=facts)
+    with Store(tmp_path / "own.db") as opened:
+        keep(opened, [a_launch("l1", study="s", world_size=1, outcome=outcome)])
+    analysis = pl.Study.load("s", tmp_path / "own.db").analyse()
+    sentence = "The build of torch-ddp used GCC 13.3, -O2 -fno-math-errno, AVX2."
+    assert sentence in methods_text(analysis) and sentence in methods_latex(analysis)
+
+
+@pytest.mark.torch
+def test_the_worker_of_pytorch_reports_its_build(monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.syspath_prepend(Path(frameworks.__file__).parent / "torch")
+    from torch_devices import versions
+
+    compiler, *flags, capability = versions()["build"].split(", ")
+    assert compiler and capability and "-Wall" not in "".join(flags)
+
+
+PRINTED = (
+    "predict --model resnet50,llama3_8b --cluster dgx-a100 -j 1x8,4x8",
+    "whatif --model gpt2_xl --cluster dgx-a100 --nodes 4",
+    "inspect resnet50",
+    "catalog models",
+    "reproduce A",
+)
 
 
 @pytest.mark.slow
@@ -74,9 +115,11 @@ def test_latex_compiles_methods_figures_and_tables(store, tmp_path):
     study.figures(tmp_path)
     tables = [to_latex(part) for part in study.parts() if isinstance(part, Table)]
     assert tables
+    tables += [run(f"paceline --tables latex {command}") for command in PRINTED]
+    assert r"\begin{longtable}" in tables[-2] and r"\rule" in tables[-3]
     (tmp_path / "tables.tex").write_text("\n".join(tables))
     (tmp_path / "paper.tex").write_text(
-        r"\documentclass{article}\usepackage[T1]{fontenc}\usepackage{graphicx,booktabs}"
+        r"\documentclass{article}\usepackage[T1]{fontenc}\usepackage{graphicx,booktabs,longtable}"
         r"\begin{document}\input{methods}\input{tables}\input{figures}"
         r"\bibliographystyle{plain}\bibliography{paceline}\end{document}"
     )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 from paceline.render.table import FIGURE_SPACE, Align, Table
 
-_SPECIAL = re.compile(r"[\\&%$#_{}~^]")
+_SPECIAL = re.compile(r"[\\&%$#_{}~^±×∞→≤≥≈█▏▎▍▌▋▊▉░]+")
 _LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -13,7 +13,14 @@ _LATEX = {
     "±": r"$\pm$",
     "×": r"$\times$",
     "∞": r"$\infty$",
+    "→": r"$\rightarrow$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "≈": r"$\approx$",
 }
+_BARS = "▏▎▍▌▋▊▉█"
+"""Bars of one to eight eighths of a column."""
+_ROWS_OF_A_PAGE = 40
 
 
 def to_markdown(table: Table) -> str:
@@ -28,24 +35,37 @@ def to_markdown(table: Table) -> str:
 
 
 def to_latex(table: Table) -> str:
-    """A LaTeX table for the package booktabs; the title is its caption, the note is below."""
+    """A LaTeX table for the package booktabs; the title is its caption, the note is below.
+
+    A table longer than a page needs the package longtable.
+    """
     alignment = "".join("r" if table.align_of(i) is Align.RIGHT else "l" for i in _range(table))
     head = " & ".join(latex_text(column.heading) for column in table.columns)
     body = [" & ".join(map(latex_text, cells)) + r" \\" for cells in _texts(table)]
-    lines = [r"\begin{table}", r"\centering"]
-    lines += [rf"\caption{{{latex_text(table.title)}}}"] if table.title else []
-    lines += [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule", rf"{head} \\", r"\midrule"]
-    lines += [*body, r"\bottomrule", r"\end{tabular}"]
-    lines += [rf"\par\smallskip\footnotesize {latex_text(table.note)}"] if table.note else []
-    return "\n".join([*lines, r"\end{table}"]) + "\n"
+    caption = [rf"\caption{{{latex_text(table.title)}}}"] if table.title else []
+    rows = [r"\toprule", rf"{head} \\", r"\midrule", *body, r"\bottomrule"]
+    note = [rf"\par\smallskip\footnotesize {latex_text(table.note)}"] if table.note else []
+    if len(body) > _ROWS_OF_A_PAGE:
+        rows.insert(3, r"\endhead")
+        caption = [rf"{line} \\" for line in caption]
+        lines = [rf"\begin{{longtable}}{{{alignment}}}", *caption, *rows, r"\end{longtable}"]
+        lines += ["{%", *note, r"\par}"] if note else []
+    else:
+        tabular = [rf"\begin{{tabular}}{{{alignment}}}", *rows, r"\end{tabular}"]
+        lines = [r"\begin{table}", r"\centering", *caption, *tabular, *note, r"\end{table}"]
+    return "\n".join(lines) + "\n"
 
 
 def latex_text(text: str) -> str:
-    """Text with the special characters of LaTeX escaped."""
-    escaped = _SPECIAL.sub(lambda found: _LATEX.get(found[0], "\\" + found[0]), _plain(text))
-    for sign in ("±", "×", "∞"):
-        escaped = escaped.replace(sign, _LATEX[sign])
-    return escaped
+    """Text with the special characters of LaTeX escaped; bars become rules."""
+    return _SPECIAL.sub(lambda found: _latex_signs(found[0]), _plain(text))
+
+
+def _latex_signs(signs: str) -> str:
+    columns = sum((_BARS.find(sign) + 1) / 8 or float(sign == "░") for sign in signs)
+    bar = rf"\rule{{{columns / 2:.3g}em}}{{1.5ex}}" if columns else ""
+    kept = [sign for sign in signs if sign not in f"{_BARS}░"]
+    return bar + "".join(_LATEX.get(sign, f"\\{sign}") for sign in kept)
 
 
 MARKUPS: dict[str, Callable[[Table], str]] = {"markdown": to_markdown, "latex": to_latex}

@@ -1,6 +1,7 @@
 """Devices and versions of PyTorch."""
 
 import os
+import re
 
 import torch
 
@@ -11,7 +12,18 @@ def versions() -> dict:
         "framework": f"torch {torch.__version__}",
         "blas": "mkl" if torch.backends.mkl.is_available() else "other",
         "onednn": torch.backends.mkldnn.is_available(),
+        "build": build(),
     }
+
+
+def build() -> str:
+    """Return compiler, options of optimisation and instruction set of the installed PyTorch."""
+    text = torch.__config__.show()
+    compiler = re.search(r"^\s*- ((?:GCC|clang|MSVC) \S+)", text, re.MULTILINE)
+    flags = re.search(r"CXX_FLAGS=([^,]*)", text)
+    options = re.findall(r"(?<!\S)-(?:O|m|f\S*math)\S*", flags[1] if flags else "")
+    found = [compiler[1] if compiler else "", " ".join(options)]
+    return ", ".join([*filter(None, found), torch.backends.cpu.get_cpu_capability()])
 
 
 def place(device: str) -> torch.device:

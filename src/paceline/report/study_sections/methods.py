@@ -1,11 +1,14 @@
 """The methods of a study as a paragraph for a paper, as text and LaTeX, and a BibTeX entry."""
 
+from collections.abc import Sequence
+
 from paceline import __version__
 from paceline.render.html_page import Section
 from paceline.render.markup import latex_text
 from paceline.report.study_analysis import StudyAnalysis
 from paceline.report.study_sections.opening import describe_replication, recorded, versions
 from paceline.report.study_sections.verdict import listed
+from paceline.store import Launch
 from paceline.units import plural
 
 
@@ -40,10 +43,13 @@ def methods_text(results: StudyAnalysis) -> str:
         f"Measured and analysed with Paceline {__version__}"
         f" ({plural(len(launches), 'completed launch')}).",
     ]
-    build = recorded(launches, "build")
-    if build:
-        sentences.insert(1, f"The framework was built with {build}.")
-    return " ".join(sentences)
+    return " ".join([sentences[0], *_builds(launches), *sentences[1:]])
+
+
+def _builds(launches: Sequence[Launch]) -> list[str]:
+    """Compiler and flags of each framework whose worker reports them."""
+    found = {one.framework: one.outcome.facts.get("versions", {}).get("build") for one in launches}
+    return [f"The build of {name} used {build}." for name, build in found.items() if build]
 
 
 def methods_latex(results: StudyAnalysis) -> str:
