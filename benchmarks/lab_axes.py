@@ -233,7 +233,8 @@ def draw_axes(found: dict[str, list[dict[str, Any]]]) -> str:
                 (amount(one["value"]) / amount(MIDDLE[axis]), Ranged(1e3 * one[f"{kind}_seconds"]))
                 for one in rows
             )
-            series.append(LineSeries(f"{axis}, {kind}", points))
+            dashed = kind == "predicted"
+            series.append(LineSeries(f"{axis}, {kind}", points, dashed, list(found).index(axis)))
     info = LinesInfo(
         "axis, relative to its middle", "step (ms)", tuple(series), log_x=True, log_y=True
     )
@@ -246,8 +247,10 @@ def draw_crossover(found: dict[str, Any]) -> str:
         LineSeries(
             f"{name} parallel, {kind}",
             tuple((float(one["batch"]), Ranged(1e3 * one[f"{kind}_seconds"])) for one in rows),
+            kind == "predicted",
+            number,
         )
-        for name, rows in found["plans"].items()
+        for number, (name, rows) in enumerate(found["plans"].items())
         for kind in ("predicted", "measured")
     )
     middle = 1e3 * found["plans"]["data"][1]["measured_seconds"]

@@ -54,6 +54,18 @@ def test_pages_have_neighbours_and_no_style_attribute(site):
     assert 'class="right"' in numbers and "style=" not in numbers.partition("</head>")[2]
 
 
+def test_a_phone_shows_the_text_first_and_a_wide_screen_the_menu(site, chromium):
+    out, _ = site
+    for width, shown in ((400, False), (1280, True)):
+        page = chromium.new_page(viewport={"width": width, "height": 900})
+        page.goto((out / "explanation" / "predictor.html").as_uri())
+        assert page.locator("nav a").first.is_visible() == shown
+        assert page.locator("h1").bounding_box()["y"] < 300
+        row = page.locator("td", has_text="precision").first
+        assert row.evaluate("(cell) => cell.firstChild.getClientRects?.().length ?? 1") == 1
+        page.close()
+
+
 def test_the_search_finds_pages_in_a_browser(site, chromium):
     out, _ = site
     page = chromium.new_page()

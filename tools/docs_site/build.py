@@ -105,7 +105,7 @@ def _commands() -> str:
 
 def _menu() -> Menu:
     """Titles and links of the index, section by section."""
-    found: Menu = [("", [("Start", "index.html")])]
+    found: Menu = [("", [("Overview", "index.html")])]
     for line in (DOCS / "index.md").read_text("utf-8").splitlines():
         if line.startswith("## "):
             found.append((line[3:], []))
@@ -164,16 +164,17 @@ def _document(name: str, title: str, body: str, menu: Menu) -> str:
 
 
 def _navigation(name: str, menu: Menu, up: str) -> str:
-    links = [
-        f'<form action="{up}search.html" role="search">'
-        '<input name="q" type="search" placeholder="Search" aria-label="Search"></form>'
-    ]
+    links = []
     for section, entries in menu:
         links.append(f"<p>{html.escape(section)}</p>" if section else "")
         for text, target in entries:
             here = ' class="here" aria-current="page"' if target == name else ""
             links.append(f'<a href="{up}{target}"{here}>{html.escape(text)}</a>')
-    return f'<nav aria-label="Pages">{"".join(links)}</nav>'
+    return (
+        f'<nav aria-label="Pages"><form action="{up}search.html" role="search">'
+        '<input name="q" type="search" placeholder="Search" aria-label="Search"></form>'
+        f"<details><summary>Pages</summary>{''.join(links)}</details></nav>"
+    )
 
 
 def _neighbours(name: str, menu: Menu, up: str) -> str:

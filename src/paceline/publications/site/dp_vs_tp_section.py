@@ -88,11 +88,11 @@ def _lines(compared: Sequence[DpVsTp]) -> LinesInfo:
         ("tensor parallel, predicted", lambda one: _seconds(one.predicted_tensor)),
     ]
     series = []
-    for label, shown in kinds:
+    for number, (label, shown) in enumerate(kinds):
         points = [(float(one.batch), shown(one)) for one in compared]
         drawn = tuple((x, y.scaled(1e3)) for x, y in points if isinstance(y, Ranged))
         if drawn:
-            series.append(LineSeries(label, drawn))
+            series.append(LineSeries(label, drawn, dashed=number > 1, colour=number % 2))
     measured, _ = crossovers(compared)
     marks: tuple[Crossover, ...] = ()
     if measured is not None:

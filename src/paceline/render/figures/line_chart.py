@@ -18,10 +18,15 @@ _MOST_MARKERS = 24
 
 @dataclass(frozen=True)
 class LineSeries:
-    """A curve through points; intervals are drawn as a band."""
+    """A curve through points; intervals are drawn as a band.
+
+    ``dashed`` is for predictions; ``colour`` is the number of the series whose colour it shares.
+    """
 
     label: str
     points: tuple[tuple[float, Ranged], ...]
+    dashed: bool = False
+    colour: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +59,9 @@ def draw(info: LinesInfo, width: float, height: float) -> str:
     x_axis = _axis(info.x_title, [*xs, *(c.x for c in crossings)], info.log_x, ticks)
     y_axis = _axis(info.y_title, finite([*ys, *(c.y for c in crossings)]), info.log_y, 6)
     entries = [
-        LegendEntry(series.label, series_colour(number), Symbol.LINE_AND_POINT, number)
+        LegendEntry(series.label, _colour(series, number), symbol, number)
         for number, series in enumerate(info.series)
+        for symbol in [Symbol.DASHES if series.dashed else Symbol.LINE_AND_POINT]
     ]
     panel = xy_panel(width, height, x_axis, y_axis, entries)
     curves = [_curve(panel, info, number) for number in range(len(info.series))]
@@ -84,12 +90,16 @@ def _curve(panel: Panel, info: LinesInfo, number: int) -> str:
     bounds = [(panel.x(x), y.bounds) for x, y in points]
     lower = [(x, panel.y(b[0])) for x, b in bounds if b is not None]
     upper = [(x, panel.y(b[1])) for x, b in bounds if b is not None]
-    parts = [band(upper, lower), polyline(positions)]
+    parts = [band(upper, lower), polyline(positions, "dashes" if series.dashed else "")]
     if len(points) <= _MOST_MARKERS:
         for (x, y), (px, py) in zip(points, positions, strict=True):
             tip = f"{series.label}\n{short_number(x)}: {ranged_text(y, info.unit)}"
             parts.append(marker(px, py, number, tip))
-    return group(*parts, class_=series_colour(number))
+    return group(*parts, class_=_colour(series, number))
+
+
+def _colour(series: LineSeries, number: int) -> str:
+    return series_colour(number if series.colour is None else series.colour)
 
 
 def _crossover(panel: Panel, crossing: Crossover) -> str:
