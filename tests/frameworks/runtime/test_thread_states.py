@@ -39,6 +39,16 @@ def test_work_is_counted_to_the_moment_of_the_reading(thread_states):
     assert clock.read()[0] - running == pytest.approx(time.thread_time() - cpu, abs=1e-3)
 
 
+def test_a_delay_while_reading_comes_after_the_moment(thread_states, monkeypatch):
+    """The thread had no core for 10 ms after the moment, while its times were read."""
+    moments = iter([5.0, 5.0101])
+    clock = thread_states.ThreadClock()
+    monkeypatch.setattr(thread_states.time, "perf_counter", lambda: next(moments))
+    monkeypatch.setattr(thread_states.time, "thread_time", lambda: 1.0)
+    monkeypatch.setattr(thread_states, "parse_schedstat", lambda _: (1.0, 2.0101))
+    assert clock.read(5.0) == pytest.approx((1.0, 2.0))
+
+
 def test_threads_have_classes_by_their_name(thread_states):
     done = threading.Event()
     named = threading.Thread(target=_called_gloo, args=(done,))

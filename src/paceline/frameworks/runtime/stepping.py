@@ -210,7 +210,7 @@ class Marks:
         self.rows: list[list] = []
 
     def begin(self, moment: float) -> None:
-        times = self.clock.read()
+        times = self.clock.read(moment)
         self.begun.append(moment)
         self.rows = []
         if times is not None:
@@ -230,7 +230,7 @@ class Marks:
         return [rows[-1][3] for rows in self.steps] if all(self.steps) else []
 
     def _add(self, phase: str, moment: float) -> None:
-        times = self.clock.read() if self.rows else None
+        times = self.clock.read(moment) if self.rows else None
         if times is not None:
             begun, running, waited = self.first
             self.rows.append([phase, moment - begun, times[0] - running, times[1] - waited])

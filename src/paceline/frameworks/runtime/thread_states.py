@@ -28,6 +28,10 @@ OFF_CORE_SECONDS = 2e-5
 """A thread that was off its core for less since the last reading is read without a system call."""
 
 
+LATE_SECONDS = 3e-4
+"""A reading that took longer was interrupted."""
+
+
 class ThreadClock:
     """Times of the thread that created it, read in about a microsecond while it has its core.
 
@@ -42,8 +46,12 @@ class ThreadClock:
         except OSError:
             self._file = None
 
-    def read(self) -> tuple[float, float] | None:
-        """Seconds on a core and seconds runnable without one; None if unknown."""
+    def read(self, moment: float | None = None) -> tuple[float, float] | None:
+        """Seconds on a core and seconds runnable until ``moment`` (default: now); None if unknown.
+
+        ``moment`` is a reading of ``time.perf_counter`` just before. Reading the time of a thread
+        lets the scheduler give its core to another one: that delay comes after the moment.
+        """
         if self._file is None:
             return None
         now, running = time.perf_counter(), time.thread_time()
@@ -55,6 +63,9 @@ class ThreadClock:
             if counted is None:
                 return None
             self._at, self._running, self._waited = now, running, counted[1]
+            late = time.perf_counter() - (now if moment is None else moment)
+            if late > LATE_SECONDS:
+                return running, self._waited - (late - (time.thread_time() - running))
         return running, self._waited
 
     def close(self) -> None:

@@ -152,7 +152,7 @@ class Recorder:
         if self.marks and moment - self.marks[-1][0] < MARKS_APART_SECONDS:
             return
         if self.thread_clock is not None and threading.get_ident() == self.thread:
-            times = self.thread_clock.read()
+            times = self.thread_clock.read(moment)
             if times is not None:
                 self.marks.append((moment, *times))
 
