@@ -13,6 +13,8 @@
    without its timeline and with it. Target: <= 3 ms without.
 7. One warm 'predict' of ResNet-50 under DDP and of Llama 3 8B under FSDP. Targets: 2 and 3 ms.
 8. 'paceline predict' in a new process, start-up included. Target: <= 250 ms of CPU.
+9. With --rivals: CPU per answer of llm-analysis, and of Calculon and SimuMax from checkouts, on the
+   published runs of rivals.py, beside Paceline in a warm process.
 
 Wall and CPU seconds are both printed; on a busy machine only CPU seconds are meaningful.
 """
@@ -27,6 +29,7 @@ import statistics
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -35,6 +38,7 @@ from typing import Any
 import numpy as np
 from common import arguments, finish, machine
 
+import rivals
 from paceline.hardware import catalogue
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.sync_policy import synchronisation
@@ -302,9 +306,35 @@ def cold_answer(repeats: int) -> float:
     return cpu
 
 
+def beside_rivals(options: Namespace) -> dict[str, Any]:
+    """Milliseconds of CPU per answer of each program, over the rows that it answers."""
+    chosen = rivals.rows(12 if options.quick else options.rows)
+    given = [numbers for numbers, _ in chosen]
+    answers = {"paceline": rivals.own_answers([job for _, job in chosen])}
+    answers.update(rivals.answers_of_rivals(options, given))
+    figures: dict[str, Any] = {}
+    for name, said in answers.items():
+        times = sorted(one["milliseconds"] for one in said if one.get("seconds"))
+        if not times:
+            print(f"  {name}: answers no row")
+            continue
+        figures[name] = {"rows": len(times), "median": statistics.median(times), "most": times[-1]}
+        print(
+            f"  {name:<30} {len(times):3} rows  {statistics.median(times):7.2f} ms median "
+            f"{times[-1]:7.2f} ms at most"
+        )
+    return figures
+
+
 def main() -> None:
-    """Run everything."""
-    options = arguments(__doc__ or "").parse_args()
+    """Run everything, or only the comparison with other programs."""
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--rivals", action="store_true", help="only CPU per answer of programs")
+    rivals.add_options(parser)
+    options = parser.parse_args()
+    if options.rivals:
+        finish({"machine": machine(), "milliseconds": beside_rivals(options)}, options.json)
+        return
     figures: dict[str, Any] = {"machine": machine()}
     print(f"one core of {os.cpu_count()}, load average {figures['machine']['load_average']}")
     print("five-axis sweep of resnet50 (target 2.00 M/s)")

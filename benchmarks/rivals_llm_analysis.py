@@ -29,7 +29,7 @@ def answer(job: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
         ffn_embed_dim=job["ffn"],
         expansion_ratio=job["ffn"] / job["hidden"],
     )
-    started = time.perf_counter()
+    started = time.process_time()
     found = LLMAnalysis(
         model,
         get_gpu_config_by_name(job["gpu"]),
@@ -46,7 +46,7 @@ def answer(job: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
         ds_zero=DSZeRO(job["zero"]),
         mlp_gated_linear_units=job["gated"],
     )
-    spent = 1e3 * (time.perf_counter() - started)
+    spent = 1e3 * (time.process_time() - started)
     memory = sum(found[f"{part}_memory_per_gpu"] for part in PARTS)
     return {"seconds": found["latency_per_iter"], "memory": memory, "milliseconds": spent}
 

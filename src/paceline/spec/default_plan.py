@@ -210,7 +210,7 @@ def _micro_batches(
             plan = replace(search.like, **shape)
         except PacelineError:
             return
-        found = list(possible_plans(search, [plan]))
+        found = list(possible_plans(search, [plan], only_fitting=True))
         yield from found
         if not found or not _fits(found[0], search.cluster, _POSSIBLE) or found[0].seconds > best:
             return

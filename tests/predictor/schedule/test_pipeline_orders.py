@@ -34,7 +34,7 @@ def test_every_micro_batch_goes_forward_and_backward_once_through_each_chunk(
     micro_batches = rounds * pp
     for stage in range(pp):
         order = stage_order(kind, stage, pp, micro_batches, interleave)
-        seen = {(p.is_forward, p.micro_batch, p.chunk) for p in order}
+        seen = {(p.is_forward, p.micro_batch, p.place) for p in order}
         assert len(order) == len(seen) == 2 * micro_batches * interleave
 
 

@@ -11,8 +11,13 @@ import pytest
 
 from paceline.predictor.plan.plan_choices import PipelineSchedule
 from paceline.predictor.schedule.pipeline_closed_form import EqualBlocks, TimedChunk, uneven_seconds
-from paceline.predictor.schedule.pipeline_orders import check_rounds, listed_passes, stage_order
-from paceline.predictor.schedule.zero_bubble_orders import Part, peaks_held, split_passes
+from paceline.predictor.schedule.pipeline_orders import (
+    Part,
+    check_rounds,
+    listed_passes,
+    peaks_held,
+    stage_order,
+)
 
 GPIPE, ONE_F_ONE_B = PipelineSchedule.GPIPE, PipelineSchedule.ONE_F_ONE_B
 ZB_H1, ZB_V = PipelineSchedule.ZERO_BUBBLE, PipelineSchedule.ZB_V
@@ -22,7 +27,7 @@ SHAPES = [(1, 1), (1, 4), (2, 1), (2, 2), (4, 3), (4, 8), (8, 8), (8, 20)]
 def drawn(schedule, stage, pp, micro_batches, interleave=1):
     """The passes of a stage as the paper writes them."""
     return " ".join(
-        f"{'F' if each.is_forward else 'B'}{each.micro_batch + 1}{chr(39) * each.chunk}"
+        f"{'F' if each.is_forward else 'B'}{each.micro_batch + 1}{chr(39) * (each.place // pp)}"
         for each in stage_order(schedule, stage, pp, micro_batches, interleave)
     )
 
@@ -31,7 +36,7 @@ def drawn_split(schedule, stage, pp, micro_batches):
     letters = {Part.FORWARD: "F", Part.INPUTS: "B", Part.WEIGHTS: "W"}
     return " ".join(
         f"{letters[each.part]}{each.micro_batch + 1}{chr(39) if each.place >= pp else ''}"
-        for each in split_passes(schedule, pp, micro_batches)
+        for each in listed_passes(schedule, pp, micro_batches)
         if each.stage == stage
     )
 
@@ -128,7 +133,7 @@ def test_passes_wait_for_their_neighbours(schedule, pp, micro_batches):
 @pytest.mark.parametrize("schedule", [ZB_H1, ZB_V, PipelineSchedule.DUALPIPE])
 @pytest.mark.parametrize(("pp", "micro_batches"), SHAPES[2:])
 def test_split_passes_wait_for_their_neighbours(schedule, pp, micro_batches):
-    passes = split_passes(schedule, pp, micro_batches)
+    passes = listed_passes(schedule, pp, micro_batches)
     last = pp * schedule.chunks_of_stage - 1
     for index, each in enumerate(passes):
         assert each.stage == min(each.place, 2 * pp - 1 - each.place)
@@ -171,7 +176,7 @@ def test_bubble_of_interleaving(pp, micro_batches, chunks):
 def test_bubble_and_memory_of_zero_bubble_h1(pp, micro_batches):
     """(p - 1) (T_F + T_B - T_W) idle; p micro-batches held."""
     seconds = {Part.FORWARD: 1.0, Part.INPUTS: 1.25, Part.WEIGHTS: 0.75}
-    ends = start_times(split_passes(ZB_H1, pp, micro_batches), lambda each: seconds[each.part])
+    ends = start_times(listed_passes(ZB_H1, pp, micro_batches), lambda each: seconds[each.part])
     assert max(ends.values()) == pytest.approx(3.0 * micro_batches + (pp - 1) * 1.5)
     held = peaks_held(ZB_H1, pp, micro_batches)
     assert held == (min(pp, micro_batches),) * pp
@@ -180,11 +185,11 @@ def test_bubble_and_memory_of_zero_bubble_h1(pp, micro_batches):
 @pytest.mark.parametrize(("pp", "micro_batches"), [(2, 4), (4, 8), (8, 16)])
 def test_bubble_and_memory_of_zero_bubble_v(pp, micro_batches):
     """Equal passes: stages start one after another by half a forward and end the same way."""
-    passes = split_passes(ZB_V, pp, micro_batches)
+    passes = listed_passes(ZB_V, pp, micro_batches)
     ends = start_times(passes, lambda each: 0.5)
     assert max(ends.values()) == pytest.approx(3.0 * micro_batches + 0.5 * (pp - 1))
     assert max(peaks_held(ZB_V, pp, micro_batches)) == pp
-    assert passes == split_passes(PipelineSchedule.DUALPIPE, pp, micro_batches)
+    assert passes == listed_passes(PipelineSchedule.DUALPIPE, pp, micro_batches)
 
 
 def test_peaks_of_few_micro_batches():

@@ -10,10 +10,9 @@ from paceline.hardware import catalogue
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import PipelineSchedule, Recompute
 from paceline.predictor.predict import predict, prepare
-from paceline.predictor.schedule.pipeline_tasks import ChunkTime
+from paceline.predictor.schedule.pipeline_orders import Part, listed_passes, peaks_held
+from paceline.predictor.schedule.pipeline_tasks import ChunkTime, pipeline_tasks
 from paceline.predictor.schedule.task_schedule import TaskSchedule
-from paceline.predictor.schedule.zero_bubble_orders import Part, peaks_held, split_passes
-from paceline.predictor.schedule.zero_bubble_tasks import split_pipeline_tasks
 from paceline.predictor.search import PlanSearch
 from paceline.predictor.whatif import what_if
 from paceline.workload.workload import Workload
@@ -30,16 +29,18 @@ def seconds(schedule, pp, micro_batches, times, hop=0.0, exchange=0.0):
     )
     builder = TaskSchedule()
     chunks = [chunk] * (pp * schedule.chunks_of_stage)
-    split_pipeline_tasks(builder, chunks, pp, micro_batches, schedule)
+    pipeline_tasks(builder, chunks, pp, micro_batches, schedule)
     return builder.build("").seconds
 
 
 @pytest.mark.parametrize("schedule", SPLIT)
 @pytest.mark.parametrize(("pp", "micro_batches"), SHAPES)
 def test_every_pass_runs_once_behind_what_it_needs(schedule, pp, micro_batches):
-    listed = split_passes(schedule, pp, micro_batches)
+    listed = listed_passes(schedule, pp, micro_batches)
     chunks = pp * schedule.chunks_of_stage
-    assert Counter(work.part for work in listed) == dict.fromkeys(Part, chunks * micro_batches)
+    assert Counter(work.part for work in listed) == dict.fromkeys(
+        (Part.FORWARD, Part.INPUTS, Part.WEIGHTS), chunks * micro_batches
+    )
     assert len(set(listed)) == len(listed)
     assert all(work.source < index for index, work in enumerate(listed))
 

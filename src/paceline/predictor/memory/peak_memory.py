@@ -31,7 +31,7 @@ from paceline.predictor.memory.placeholder_gradients import (
 from paceline.predictor.memory.recomputed_modules import transient_bytes
 from paceline.predictor.partition.partition import Partition, habits_of, weights_at
 from paceline.predictor.plan.plan_choices import Offload, PipelineSchedule, Recompute
-from paceline.predictor.schedule.zero_bubble_orders import peaks_held
+from paceline.predictor.schedule.pipeline_orders import peaks_held
 from paceline.workload.blocks import blocks
 from paceline.workload.cost import LayerProfile
 

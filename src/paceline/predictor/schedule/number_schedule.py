@@ -7,6 +7,7 @@ from paceline.predictor.schedule.task_schedule import (
     COMPUTE,
     HSDP_REPLICATE_LINK,
     NETWORK,
+    REPLICA_LINK,
     ScheduleBackend,
     TaskSchedule,
     WholePass,
@@ -36,13 +37,20 @@ class NumberSchedule(TaskSchedule):
         rank: int = 0,
     ) -> int:
         """Work on the device, in order; slowed down while the network is busy."""
-        start = self.start_on(_DEVICE, after)
-        if self.interference > 0:
-            free = max(self._free.get(_LINK, 0.0), self._free.get(_COPIES, 0.0))
+        # Called for every layer of every schedule, hence the inlined comparisons.
+        lanes, ends = self._free, self._ends
+        start = lanes.get(_DEVICE, 0.0)
+        for task in after:
+            start = max(start, ends[task])
+        if seconds > 0 and self.interference > 0:
+            free = max(lanes.get(_LINK, 0.0), lanes.get(_COPIES, 0.0))
             if self._queued:
                 free = max(free, self._queued_at) + self._queued_seconds
-            seconds = interfered_seconds(seconds, free - start, self.interference)
-        return self._end(_DEVICE, start + seconds)
+            if free > start:
+                seconds = interfered_seconds(seconds, free - start, self.interference)
+        lanes[_DEVICE] = start + seconds
+        ends.append(start + seconds)
+        return len(ends) - 1
 
     def send(
         self,
@@ -57,6 +65,11 @@ class NumberSchedule(TaskSchedule):
         """A message on a link, in order."""
         key = (0, lane)
         return self._end(key, self.start_on(key, after) + float(seconds))
+
+    def exchange(self, seconds: float, layer: str, after: int, lane: str = REPLICA_LINK) -> int:
+        key = (0, lane)
+        end = self._free[key] = max(self._free.get(key, 0.0), self._ends[after]) + seconds
+        return self._end(_DEVICE, max(self._free.get(_DEVICE, 0.0), end))
 
     def run_async(
         self, name: str, phase: Phase, seconds: float, after: tuple[int, ...] = ()

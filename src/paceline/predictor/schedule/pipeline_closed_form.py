@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.predictor.plan.plan_choices import PipelineSchedule
-from paceline.predictor.schedule.pipeline_orders import listed_passes
+from paceline.predictor.schedule.pipeline_orders import Part, listed_passes
 
 Array = NDArray[np.float64]
 
@@ -240,9 +240,10 @@ def _recurrence(
     nothing = np.zeros_like(hop)
     computed, sent = [nothing] * pp, [nothing] * pp
     arrived: list[Array] = []
-    for stage, position, is_forward, _, source in listed_passes(
+    for stage, position, part, _, source in listed_passes(
         schedule, pp, micro_batches, (last + 1) // pp
     ):
+        is_forward = part is Part.FORWARD
         seconds = (forward if is_forward else backward)[position]
         arrival = nothing
         if source >= 0:

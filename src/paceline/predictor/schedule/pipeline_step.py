@@ -23,7 +23,6 @@ from paceline.predictor.schedule.pipeline_tasks import (
 from paceline.predictor.schedule.pipeline_times import pipeline_clocks
 from paceline.predictor.schedule.step_costs import GradientExchange, StepCosts
 from paceline.predictor.schedule.task_schedule import TaskSchedule
-from paceline.predictor.schedule.zero_bubble_tasks import split_pipeline_tasks
 from paceline.step import Phase, Step, Task
 from paceline.workload.blocks import blocks
 from paceline.workload.cost import LayerProfile
@@ -44,9 +43,8 @@ def pipeline_step(timeline: "Timeline", *, with_passes: bool) -> Step:
     if with_passes:
         times = [replace(own, name=f"chunk {number}") for number, own in enumerate(times)]
     builder = TaskSchedule(costs.interference)
-    passes = pipeline_tasks if with_passes else pipeline_clocks
-    if plan.pipeline.splits_backward:
-        passes = split_pipeline_tasks
+    lists = with_passes or plan.pipeline.splits_backward
+    passes = pipeline_tasks if lists else pipeline_clocks
     waits = passes(builder, times, plan.pp, parts.micro_batches, plan.pipeline)
     _input(builder, costs)
     tied = _tied(builder, parts, chunks, waits, timeline.corrections.step.bandwidth_factor)

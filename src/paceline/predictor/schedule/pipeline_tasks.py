@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from paceline.predictor.plan.plan_choices import PipelineSchedule
-from paceline.predictor.schedule.pipeline_orders import PlacedPass, listed_passes
-from paceline.predictor.schedule.task_schedule import REPLICA_LINK, TaskSchedule
-from paceline.predictor.schedule.zero_bubble_orders import SplitPass
+from paceline.predictor.schedule.pipeline_orders import Part, Pass, listed_passes
+from paceline.predictor.schedule.task_schedule import NETWORK, REPLICA_LINK, TaskSchedule
 from paceline.step import Phase
 
 PIPELINE = "pipeline"
@@ -68,26 +67,6 @@ class ChunkTime:
     weight_seconds: float = 0.0
 
 
-def send_on(
-    builder: TaskSchedule,
-    chunks: Sequence[ChunkTime],
-    work: PlacedPass | SplitPass,
-    target: int,
-    done: int,
-) -> int:
-    """Send the result of a pass, once it is ``done``, to the adjacent chunk ``target``."""
-    message = chunks[min(work.place, target)]
-    return builder.send(
-        f"send {work.micro_batch} to {chunks[target].name}",
-        message.send_seconds,
-        message.send_bytes,
-        (done,),
-        chunks[work.place].name,
-        PIPELINE,
-        work.stage,
-    )
-
-
 def pipeline_tasks(
     builder: TaskSchedule,
     chunks: Sequence[ChunkTime],
@@ -97,7 +76,8 @@ def pipeline_tasks(
 ) -> list[tuple[int, ...]]:
     """Schedule all passes of a step; returns what the update of each stage awaits.
 
-    ``chunks`` are in the order of the network; stage s (rank s) holds chunks s, s + pp, ...
+    ``chunks`` are in the order of the network; stage s (rank s) holds chunks s, s + pp, ... With
+    dualpipe, messages within a stage delay only the passes that need their result, not the stage.
     """
     return _Lister(builder, chunks, pp, micro_batches, schedule).run()
 
@@ -115,8 +95,8 @@ class _Lister:
     ) -> None:
         self.builder = builder
         self.chunks = chunks
-        self.pp = pp
-        self.micro_batches = micro_batches
+        self.final = micro_batches - 1
+        self.schedule = schedule
         self.listed = listed_passes(schedule, pp, micro_batches, len(chunks) // pp)
         self.arrived: list[tuple[int, ...]] = []
         self.exchanged: list[tuple[int, ...]] = [()] * pp
@@ -125,86 +105,119 @@ class _Lister:
 
     def run(self) -> list[tuple[int, ...]]:
         for work in self.listed:
-            stage = work.stage
+            waits = self.exchanged[work.stage]
+            if work.part is Part.WEIGHTS:
+                self._gradients(work, self.chunks[work.place].weight_seconds, waits)
+                self.arrived.append(())
+                continue
             arrival = self.arrived[work.source] if work.source >= 0 else ()
-            run = self._forward if work.is_forward else self._backward
-            done = run(work, (*self.exchanged[stage], *arrival))
-            self.last_pass[stage] = (done,)
+            done = self._pass(work, self.chunks[work.place], (*waits, *arrival))
+            self.last_pass[work.stage] = (done,)
             self.arrived.append(self._pass_on(work, done))
         return [tuple(tasks) for tasks in self.finished]
 
-    def _forward(self, work: PlacedPass, waits: tuple[int, ...]) -> int:
-        chunk, stage = self.chunks[work.place], work.stage
-        waits = self._gather(chunk, stage, chunk.forward_sharding, waits)
-        name = f"forward {work.micro_batch} {chunk.name}"
-        done = self._compute(name, Phase.FORWARD, chunk, stage, chunk.forward_seconds, waits)
-        return self._exchange(chunk, stage, chunk.forward_exchange_seconds, done)
+    def _pass(self, work: Pass, chunk: ChunkTime, waits: tuple[int, ...]) -> int:
+        """Forward or backward with its exchange within the stage."""
+        sharded = chunk.forward_sharding if work.is_forward else chunk.backward_sharding
+        waits = self._gather(work, sharded, waits)
+        if work.is_forward:
+            done = self._compute(work, chunk.forward_seconds, waits)
+        elif work.part is Part.INPUTS:
+            done = self._compute(work, chunk.backward_seconds - chunk.weight_seconds, waits)
+        else:
+            done = self._gradients(work, chunk.backward_seconds, waits)
+        return self._exchange(work, done)
 
-    def _backward(self, work: PlacedPass, waits: tuple[int, ...]) -> int:
-        chunk, stage = self.chunks[work.place], work.stage
-        waits = self._gather(chunk, stage, chunk.backward_sharding, waits)
-        is_last = work.micro_batch == self.micro_batches - 1
-        segments = chunk.segments if is_last else ()
-        name = f"backward {work.micro_batch} {chunk.name}"
+    def _gradients(self, work: Pass, seconds: float, waits: tuple[int, ...]) -> int:
+        """Weight gradients; those of the last micro-batch are sent as they become ready."""
+        chunk, finished = self.chunks[work.place], self.finished[work.stage]
+        is_last = work.micro_batch == self.final
+        whole = PipelineSegment(1.0, 0.0, 0.0, chunk.launch_seconds)
         done = -1
-        for segment in segments or (PipelineSegment(1.0, 0.0, 0.0, chunk.launch_seconds),):
-            seconds = segment.fraction * chunk.backward_seconds
-            done = self._compute(name, Phase.BACKWARD, chunk, stage, seconds, waits)
+        for segment in (chunk.segments if is_last else ()) or (whole,):
+            done = self._compute(work, segment.fraction * seconds, waits)
             if segment.launch_seconds > 0:
-                launch, cost = f"launch {chunk.name}", segment.launch_seconds
-                done = self._compute(launch, Phase.OTHER, chunk, stage, cost, ())
-            if segment.size_bytes > 0:
-                sent = f"gradients {chunk.name}"
-                seconds, size = segment.message_seconds, segment.size_bytes
-                self.finished[stage].append(
-                    self.builder.send(sent, seconds, size, (done,), chunk.name, rank=stage)
+                done = self.builder.compute(
+                    f"launch {chunk.name}",
+                    Phase.OTHER,
+                    segment.launch_seconds,
+                    (),
+                    chunk.name,
+                    work.stage,
                 )
-        done = self._exchange(chunk, stage, chunk.backward_exchange_seconds, done)
-        if is_last:
-            self.finished[stage].append(done)
+            if segment.size_bytes > 0:
+                name, size = f"gradients {chunk.name}", segment.size_bytes
+                finished.append(
+                    self._send(work, name, segment.message_seconds, size, (done,), NETWORK)
+                )
+        if is_last and work.part is Part.WEIGHTS:
+            finished.append(done)
         return done
 
-    def _compute(
+    def _compute(self, work: Pass, seconds: float, waits: tuple[int, ...]) -> int:
+        phase = Phase.FORWARD if work.is_forward else Phase.BACKWARD
+        chunk = self.chunks[work.place].name
+        name = f"{'weights' if work.part is Part.WEIGHTS else phase} {work.micro_batch} {chunk}"
+        return self.builder.compute(name, phase, seconds, waits, chunk, work.stage)
+
+    def _send(
         self,
+        work: Pass,
         name: str,
-        phase: Phase,
-        chunk: ChunkTime,
-        stage: int,
         seconds: float,
-        waits: tuple[int, ...],
+        size_bytes: float,
+        after: tuple[int, ...],
+        lane: str,
     ) -> int:
-        return self.builder.compute(name, phase, seconds, waits, chunk.name, stage)
+        chunk = self.chunks[work.place].name
+        return self.builder.send(name, seconds, size_bytes, after, chunk, lane, work.stage)
 
     def _gather(
-        self, chunk: ChunkTime, stage: int, sharded: PipelineSharding | None, waits: tuple[int, ...]
+        self, work: Pass, sharded: PipelineSharding | None, waits: tuple[int, ...]
     ) -> tuple[int, ...]:
         """Gather the weights of a chunk: an exposed part that the pass awaits, a hidden part."""
         if sharded is None:
             return waits
-        name, rate = f"shards {chunk.name}", sharded.size_bytes / sharded.seconds
-        exposed = -1
-        after = (*waits, *self.last_pass[stage])
+        name = f"shards {self.chunks[work.place].name}"
+        rate, exposed = sharded.size_bytes / sharded.seconds, -1
+        after = (*waits, *self.last_pass[work.stage])
         for seconds in (sharded.exposed_seconds, sharded.hidden_seconds):
-            sent = self.builder.send(name, seconds, rate * seconds, after, chunk.name, rank=stage)
+            sent = self._send(work, name, seconds, rate * seconds, after, NETWORK)
             exposed = sent if exposed < 0 else exposed
             after = (exposed,)
         return after
 
-    def _exchange(self, chunk: ChunkTime, stage: int, seconds: float, after: int) -> int:
+    def _exchange(self, work: Pass, done: int) -> int:
         """Messages among the devices of a stage, which its next pass waits for."""
-        if seconds <= 0:
-            return after
-        name = f"exchange {chunk.name}"
-        done = self.builder.send(name, seconds, 0.0, (after,), chunk.name, REPLICA_LINK, rank=stage)
-        self.exchanged[stage] = (done,)
+        chunk = self.chunks[work.place]
+        seconds = chunk.forward_exchange_seconds
+        if not work.is_forward:
+            seconds = chunk.backward_exchange_seconds
+        if seconds > 0:
+            name = f"exchange {chunk.name}"
+            done = self._send(work, name, seconds, 0.0, (done,), REPLICA_LINK)
+            if self.schedule is not PipelineSchedule.DUALPIPE:
+                self.exchanged[work.stage] = (done,)
+        if work.part is Part.BACKWARD and work.micro_batch == self.final:
+            self.finished[work.stage].append(done)
         return done
 
-    def _pass_on(self, work: PlacedPass, done: int) -> tuple[int, ...]:
-        """Send to the next chunk, or turn from forward to backward at the end of the network."""
-        place, last = work.place, len(self.chunks) - 1
-        if work.is_forward and place == last:
-            return (done,)
+    def _pass_on(self, work: Pass, done: int) -> tuple[int, ...]:
+        """Send to the next chunk, unless the same stage holds it or there is none."""
+        place, chunks = work.place, self.chunks
         target = place + 1 if work.is_forward else place - 1
-        if target < 0:
-            return ()
-        return (send_on(self.builder, self.chunks, work, target, done),)
+        half = len(chunks) // 2
+        turns = self.schedule.is_v and {place, target} == {half - 1, half}
+        if not 0 <= target < len(chunks) or turns:
+            return (done,)
+        message, name = chunks[min(place, target)], f"send {work.micro_batch} to "
+        return (
+            self._send(
+                work,
+                name + chunks[target].name,
+                message.send_seconds,
+                message.send_bytes,
+                (done,),
+                PIPELINE,
+            ),
+        )

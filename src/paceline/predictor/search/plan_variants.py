@@ -33,7 +33,7 @@ _TIGHT = 4
 
 @dataclass(frozen=True)
 class PlanVariation:
-    """A plan with its seconds per step and the bytes of its fullest device."""
+    """A plan with its seconds per step (infinite if not scheduled) and bytes on a device."""
 
     plan: Plan
     seconds: float
@@ -44,7 +44,8 @@ def variations(search: PlanSearch, plans: Sequence[Plan]) -> list[PlanVariation]
     """Possible variations of ``plans``, and uneven pipelines, fastest first."""
     tried = [*_shared_out(search, plans), *_in_groups(search, plans), *_uneven(search)]
     found = list(possible_plans(search, tried))
-    found += possible_plans(search, _expert_layouts(search), only_fitting=True)
+    experts = possible_plans(search, _expert_layouts(search), only_fitting=True)
+    found += [own for own in experts if own.seconds < inf]
     found += possible_plans(search, _some_again(search, [*possible_plans(search, plans), *found]))
     return sorted(found, key=lambda own: own.seconds)
 
@@ -52,8 +53,12 @@ def variations(search: PlanSearch, plans: Sequence[Plan]) -> list[PlanVariation]
 def possible_plans(
     search: PlanSearch, plans: Iterable[Plan], *, only_fitting: bool = False
 ) -> Iterator[PlanVariation]:
-    """The distinct valid plans (that fit), with tensor parallelism inside a node."""
-    room = room_bytes(search.cluster.device.known_memory_bytes) if only_fitting else inf
+    """The distinct valid plans, with tensor parallelism inside a node.
+
+    With ``only_fitting`` only plans that fit are scheduled.
+    """
+    capacity = search.cluster.device.memory_bytes if only_fitting else None
+    room = inf if capacity is None else room_bytes(capacity)
     for plan in dict.fromkeys(plans):
         allowed = search.fixed.allows(plan, search.global_batch)
         allowed &= plan.holders == 1 or plan.zero in search.stages
@@ -61,11 +66,10 @@ def possible_plans(
             with suppress(PacelineError):
                 step = _step(search, plan)
                 memories = stage_memories(step.parts, step.communication.stage_counts)
-                memory = float(fullest(memories).total_bytes)
+                memory, seconds = float(fullest(memories).total_bytes), inf
                 if memory <= room:
-                    yield PlanVariation(
-                        plan, corrected_timeline(step, step.job.corrections).seconds, memory
-                    )
+                    seconds = corrected_timeline(step, step.job.corrections).seconds
+                yield PlanVariation(plan, seconds, memory)
 
 
 def _some_again(search: PlanSearch, found: Iterable[PlanVariation]) -> Iterator[Plan]:
