@@ -4,8 +4,9 @@ import math
 from typing import Any
 
 from paceline.analysis.accuracy import StudyAccuracy, TrainedGroup
+from paceline.analysis.effect_tables import format_p_value
 from paceline.render.number_format import Ranged
-from paceline.render.table import Column, Table
+from paceline.render.table import Align, Column, Table
 
 
 def accuracy_tables(found: StudyAccuracy) -> list[Table]:
@@ -62,7 +63,7 @@ def loss_table(found: StudyAccuracy) -> Table:
             Column("difference", "%", scale=100.0, decimals=2, signed=True),
             lambda one: Ranged(one.difference.difference, *one.interval),
         ),
-        (Column("p", decimals=4), lambda one: _known(one.p_value)),
+        (Column("p", align=Align.RIGHT), lambda one: format_p_value(one.p_value)),
         (Column("verdict"), lambda one: one.verdict),
         title=f"Equivalence of accuracy (margin: {100 * found.margin:g} % of test samples)",
         note="Launches with the same seed are compared in pairs by two one-sided t tests (TOST), "

@@ -49,7 +49,7 @@ def describe_configuration(launch: Launch) -> str:
         text += f" on {launch.nodes} nodes"
     if launch.precision != "fp32":
         text += f", {launch.precision}"
-    if launch.framework != "torch-ddp":
+    if launch.framework != "torch-ddp" or "framework" in launch.job.get("factors", {}):
         text += f", {launch.framework}"
     if not launch.synchronised and launch.world_size > 1:
         text += ", co-located"

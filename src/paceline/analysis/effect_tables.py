@@ -4,7 +4,7 @@ import math
 
 from paceline.analysis.effects import StudyEffects
 from paceline.render.number_format import Ranged
-from paceline.render.table import Column, Table
+from paceline.render.table import Align, Column, Table
 from paceline.stats.factorial import Effect
 
 
@@ -48,6 +48,13 @@ def variance_table(effects: StudyEffects) -> Table:
         if found.plot_degrees
         else ""
     )
+    shares = math.fsum(row.share for row in found.rows) + found.error_share
+    unequal = (
+        "Sums of squares of type II: with unequal numbers of launches the shares do not add up to "
+        "100 %. "
+        if not plots and abs(shares - 1.0) > 0.005
+        else ""
+    )
     return Table.of(
         found.rows,
         (Column("term"), lambda row: row.name),
@@ -55,16 +62,24 @@ def variance_table(effects: StudyEffects) -> Table:
         (Column("sum of squares", decimals=5), lambda row: row.squares),
         (Column("share of variation", "%", scale=100, decimals=1), lambda row: row.share),
         (Column("F", decimals=2), lambda row: _known(row.f_ratio)),
-        (Column("p", decimals=4), lambda row: _known(row.p_value)),
+        (Column("p", align=Align.RIGHT), lambda row: format_p_value(row.p_value)),
         title="Analysis of variance (logarithm of seconds per sample)",
         note=f"Error: {found.error_degrees} degrees of freedom, {100 * found.error_share:.1f} % of "
-        f"the variation. {plots}Residuals: {wrong or 'no assumption of the model rejected'}.",
+        f"the variation. {plots}{unequal}Residuals: "
+        f"{wrong or 'no assumption of the model rejected'}.",
     )
 
 
 def _ratio(effect: Effect) -> Ranged:
     low, high = (math.exp(2 * bound) for bound in (effect.low, effect.high))
     return Ranged(math.exp(2 * effect.value), low, high)
+
+
+def format_p_value(value: float) -> str | None:
+    """A p-value with four decimals; smaller ones as a bound, because they are never zero."""
+    if math.isnan(value):
+        return None
+    return f"{value:.4f}" if value >= 0.0001 else "< 0.0001"
 
 
 def _known(number: float) -> float | None:

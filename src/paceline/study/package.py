@@ -7,6 +7,7 @@ byte for byte; `verify_package` does so.
 import filecmp
 import hashlib
 import json
+import re
 import shutil
 import sqlite3
 import tempfile
@@ -218,7 +219,8 @@ def _write_computed(study: "Study", directory: Path) -> None:
     tables = [part for part in study.parts() if isinstance(part, Table)]
     (directory / "tables").mkdir()
     for number, table in enumerate(tables, start=1):
-        name = f"{number:02d}-{file_name(table.title or 'throughput').lower()}"
+        words = re.findall("[a-z0-9]+", (table.title or "throughput").lower())
+        name = "-".join((f"{number:02d}", *words))
         for markup, suffix in SUFFIXES.items():
             write_text(directory / "tables" / f"{name}{suffix}", MARKUPS[markup](table))
     write_text(directory / "results.json", json_text("measure", 1, study.to_dict()))

@@ -53,10 +53,13 @@ def _threats(results: StudyAnalysis) -> Iterator[str]:
 def _lost(results: StudyAnalysis) -> Iterator[str]:
     lost = [one for one in results.launches if one.status is not Status.FINISHED]
     if lost:
-        yield f"{plural(len(lost), 'launch')} did not finish and are excluded (see the appendix)."
+        yield f"{plural(len(lost), 'launch')} did not finish; excluded (see the appendix)."
     unsteady = sum(one.status is Status.FINISHED and not one.is_steady for one in results.launches)
     if unsteady:
-        yield f"{plural(unsteady, 'launch')} never reached a steady state and are excluded."
+        yield f"{plural(unsteady, 'launch')} never reached a steady state; excluded."
+    restarted = sum(one.outcome.facts.get("restarts", 0) > 0 for one in results.launches)
+    if restarted:
+        yield f"{plural(restarted, 'launch')} lost a node and started again on other nodes."
 
 
 def _machine(results: StudyAnalysis) -> Iterator[str]:
@@ -74,8 +77,10 @@ def _machine(results: StudyAnalysis) -> Iterator[str]:
     emulated = {text for one in launches if (text := describe_emulation(one) or describe_lab(one))}
     if emulated:
         yield f"Parts were emulated: {', '.join(sorted(emulated))}."
+    hosts = {host for one in launches for host in one.outcome.facts.get("rank_hosts", ())}
     if len({one.environment.get("cpu_model") for one in launches}) == 1:
-        yield "All launches ran on one machine; results for other machines are predictions."
+        where = f"{len(hosts)} hosts" if len(hosts) > 1 else "one machine"
+        yield f"All launches ran on {where}; results for other machines are predictions."
 
 
 def appendix_section(results: StudyAnalysis) -> Section:

@@ -27,7 +27,8 @@ def explanations_section(results: StudyAnalysis) -> Section | None:
         return _of_one(results, explained[0])
     return Section(
         "Where the time goes",
-        text="From the ideal step of each framework (its one-process step) to the observed one.",
+        text="From the ideal step of each framework to the observed one. The ideal step is that of "
+        "one process, less the time that other programs took where it was observed.",
         figures=[
             figure(
                 f"{one.measured.first.framework}: {one.efficiency:.0%} ideal",

@@ -9,7 +9,6 @@ from paceline.report.study_analysis import StudyAnalysis
 from paceline.report.study_sections.opening import describe_replication, recorded, versions
 from paceline.report.study_sections.verdict import listed
 from paceline.store import Launch
-from paceline.units import plural
 
 
 def methods_section(results: StudyAnalysis) -> Section:
@@ -35,13 +34,12 @@ def methods_text(results: StudyAnalysis) -> str:
         f"{recorded(launches, 'system') or 'unknown system'}, "
         f"Python {recorded(launches, 'python') or 'unknown'}), "
         f"{listed(batches or [0])} samples per process"
-        + (f" and {listed(threads)} threads per process." if threads else "."),
+        + (f" and {listed(threads)} {_thread(threads)} per process." if threads else "."),
         describe_replication(results),
         "Throughput is the number of samples over the sum of step times of the slowest rank. "
         "Intervals are 95 % intervals of the mean over launches, computed on logarithms where they "
         "are asymmetric; comparisons are corrected for multiplicity.",
-        f"Measured and analysed with Paceline {__version__}"
-        f" ({plural(len(launches), 'completed launch')}).",
+        f"Measured and analysed with Paceline {__version__}.",
     ]
     return " ".join([sentences[0], *_builds(launches), *sentences[1:]])
 
@@ -50,6 +48,10 @@ def _builds(launches: Sequence[Launch]) -> list[str]:
     """Compiler and flags of each framework whose worker reports them."""
     found = {one.framework: one.outcome.facts.get("versions", {}).get("build") for one in launches}
     return [f"The build of {name} used {build}." for name, build in found.items() if build]
+
+
+def _thread(counts: list[int]) -> str:
+    return "thread" if counts == [1] else "threads"
 
 
 def methods_latex(results: StudyAnalysis) -> str:

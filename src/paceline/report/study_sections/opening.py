@@ -9,7 +9,7 @@ from paceline.render.table import Column, Table
 from paceline.report.study_analysis import StudyAnalysis
 from paceline.report.study_sections.verdict import listed, question
 from paceline.store import Launch
-from paceline.units import format_bytes
+from paceline.units import format_bytes, plural
 
 _VARIED: tuple[tuple[str, Callable[[Launch], Any]], ...] = (
     ("framework", lambda one: one.framework),
@@ -51,6 +51,7 @@ def environment_section(results: StudyAnalysis) -> Section:
         ("frameworks", ", ".join(versions(results.finished))),
         ("Python", recorded(results.launches, "python")),
         ("Paceline", recorded(results.launches, "paceline")),
+        ("launcher", recorded(results.launches, "launcher")),
         ("load average before launches", describe_load(results.launches)),
     ]
     table = Table.of(
@@ -85,8 +86,11 @@ def versions(launches: Sequence[Launch]) -> list[str]:
     for launch in launches:
         version = launch.outcome.facts.get("versions", {}).get("framework")
         if version or launch.framework not in found:
-            found[launch.framework] = f"{launch.framework} {version}" if version else ""
-    return [text or name for name, text in found.items()]
+            found[launch.framework] = version or ""
+    return [
+        text if text.startswith(f"{name} ") else f"{name} ({text})" if text else name
+        for name, text in found.items()
+    ]
 
 
 def describe_load(launches: Sequence[Launch]) -> str:
@@ -135,21 +139,21 @@ def _factors(launches: Sequence[Launch]) -> list[tuple[str, Callable[[Launch], A
 
 
 def describe_replication(results: StudyAnalysis) -> str:
-    launches, groups = results.launches, results.groups
+    groups = results.groups
+    launches = [one for group in groups for one in group.launches]
     kinds = sorted({launch.provenance for launch in launches})
     each = sorted({len(group.launches) for group in groups})
     often = f"{each[0]}" if len(each) == 1 else f"{each[0]} to {each[-1]}" if each else "none"
     sentences = [
-        f"{len(launches)} launches of {len(groups)} configurations, {often} of each "
-        f"({', '.join(kinds)}). The launch is the unit of replication: each restarts all "
+        f"{plural(len(launches), 'launch')} of {plural(len(groups), 'configuration')}, {often} of "
+        f"each ({', '.join(kinds)}). The launch is the unit of replication: each restarts all "
         "processes, and intervals are over launches, never over steps."
     ]
+    if excluded := len(results.launches) - len(launches):
+        sentences.append(f"{plural(excluded, 'other launch')} gave no result.")
     steps = sorted({one.job["steps"] for one in launches if one.job.get("steps")})
     if steps:
-        warmups = sorted({one.warmup_steps for one in launches})
-        sentences.append(
-            f"Each measures {listed(steps)} steps after {listed(warmups)} warm-up steps."
-        )
+        sentences.append(_describe_steps(launches, steps, results.design))
     return " ".join([*sentences, *_describe_order(results.design)])
 
 
@@ -175,6 +179,18 @@ def _describe_order(design: Mapping[str, Any]) -> list[str]:
             f"± {rule['relative_half_width']:.1%} of the mean, at most {rule['most']} per "
             "configuration."
         )
-    if design.get("detect_warmup"):
-        sentences.append("The warm-up of each launch was detected by change points.")
     return sentences
+
+
+def _describe_steps(
+    launches: Sequence[Launch], steps: Sequence[int], design: Mapping[str, Any]
+) -> str:
+    warmups = sorted({one.warmup_steps for one in launches})
+    if not design.get("detect_warmup"):
+        return f"Each measures {listed(steps)} steps after {listed(warmups)} warm-up steps."
+    runs = sorted({one.job["steps"] + one.job.get("warmup_steps", 0) for one in launches})
+    left_out = f"{warmups[0]} to {warmups[-1]}" if len(warmups) > 1 else f"{warmups[0]}"
+    return (
+        f"Each runs {listed(runs)} steps; the first {left_out} of them are not counted, the "
+        "warm-up that was detected in its step times."
+    )

@@ -77,13 +77,13 @@ def _ranked(processes: int, ranking: Ranking) -> str:
 def _largest_effects(results: StudyAnalysis) -> str:
     assert results.effects is not None
     rows = sorted(results.effects.variance.rows, key=lambda row: -row.share)[:NAMED]
-    shares = [f"{row.name} {row.share:.0%}" for row in rows if row.share >= 0.005]
-    error = results.effects.variance.error_share
+    shares = [f"{row.name} {100 * row.share:.0f} %" for row in rows if row.share >= 0.005]
+    error = f"{100 * results.effects.variance.error_share:.0f} %"
     if not shares:
-        return f"No factor explains the variation; {error:.1%} of it is between launches."
+        return f"No factor explains the variation; {error} of it is between launches."
     return (
-        f"Sources of variation in seconds per sample: {listed(shares)}; "
-        f"{error:.1%} of it is between launches."
+        f"Sources of variation in seconds per sample: {listed(shares)}; differences between "
+        f"launches of a configuration {error}."
     )
 
 
