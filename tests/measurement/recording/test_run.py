@@ -236,7 +236,7 @@ assert "__call__" not in vars(torch.nn.Linear)
     seconds = {name: rank["cells"].get(name, 0.0) for name in ("input/blocked", "host/blocked")}
     assert seconds["input/blocked"] > 0.03
     assert seconds["host/blocked"] > 0.01
-    assert "generates.py:5 (batches)" in launch.outcome.facts["states"]["lines"]["input/blocked"]
+    assert "generates.py:6 (batches)" in launch.outcome.facts["states"]["lines"]["input/blocked"]
 
 
 class TestWhatGoesWrong:
