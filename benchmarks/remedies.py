@@ -60,7 +60,7 @@ def line(one: dict[str, Any]) -> str:
 
 def costs(one: dict[str, Any]) -> bool:
     """Whether a remedy makes the step longer beyond its interval."""
-    return one["measured_seconds"] < -(one["half_width_seconds"] or 0.0)
+    return bool(one["measured_seconds"] < -(one["half_width_seconds"] or 0.0))
 
 
 def main() -> None:

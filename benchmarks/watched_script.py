@@ -33,6 +33,8 @@ WRAPPED = (
     (nn.parallel.DistributedDataParallel, "_post_forward"),
     (nn.Module, "train"),
 )
+OUTERMOST = (nn.parallel.DistributedDataParallel, nn.Sequential)
+"""Classes whose calls the recorder watches."""
 OPTIMISER_HOOKS = (
     optimizer._global_optimizer_pre_hooks,
     optimizer._global_optimizer_post_hooks,
@@ -44,12 +46,15 @@ def unwatched() -> Any:
     """Remove the wrappers of the recorder from PyTorch."""
     wrapped = [(owner, name, getattr(owner, name)) for owner, name in WRAPPED]
     hooks = [dict(registered) for registered in OPTIMISER_HOOKS]
+    calls = [(kind, vars(kind)["__call__"]) for kind in OUTERMOST if "__call__" in vars(kind)]
+    for kind, _ in calls:
+        del kind.__call__
     for owner, name, function in wrapped:
         setattr(owner, name, function.__wrapped__)
     for registered in OPTIMISER_HOOKS:
         registered.clear()
     yield
-    for owner, name, function in wrapped:
+    for owner, name, function in (*wrapped, *((kind, "__call__", call) for kind, call in calls)):
         setattr(owner, name, function)
     for registered, kept in zip(OPTIMISER_HOOKS, hooks, strict=True):
         registered.update(kept)

@@ -41,12 +41,20 @@ def test_work_is_counted_to_the_moment_of_the_reading(thread_states):
 
 def test_a_delay_while_reading_comes_after_the_moment(thread_states, monkeypatch):
     """The thread had no core for 10 ms after the moment, while its times were read."""
-    moments = iter([5.0, 5.0101])
     clock = thread_states.ThreadClock()
-    monkeypatch.setattr(thread_states.time, "perf_counter", lambda: next(moments))
+    monkeypatch.setattr(thread_states.time, "perf_counter", lambda: 5.01)
     monkeypatch.setattr(thread_states.time, "thread_time", lambda: 1.0)
-    monkeypatch.setattr(thread_states, "parse_schedstat", lambda _: (1.0, 2.0101))
+    monkeypatch.setattr(thread_states, "parse_schedstat", lambda _: (1.0, 2.01, 7))
     assert clock.read(5.0) == pytest.approx((1.0, 2.0))
+
+
+def test_a_thread_runs_while_its_turn_lasts(thread_states, monkeypatch):
+    clock = thread_states.ThreadClock()
+    monkeypatch.setattr(thread_states.time, "perf_counter", lambda: 5.0)
+    monkeypatch.setattr(thread_states.time, "thread_time", lambda: 1.0)
+    monkeypatch.setattr(thread_states, "parse_schedstat", lambda _: (0.9, 2.0, 7))
+    assert clock.read(5.0) == pytest.approx((1.0, 2.0))
+    assert clock.read(5.25) == pytest.approx((1.25, 2.0))
 
 
 def test_threads_have_classes_by_their_name(thread_states):
@@ -117,18 +125,3 @@ def test_a_thread_that_may_use_another_core_is_seen(thread_states):
         done.set()
         thread.join()
     assert {min(usable), max(usable)} <= set(seen)
-
-
-def test_a_thread_on_its_core_is_read_without_a_system_call(thread_states, monkeypatch):
-    clock = thread_states.ThreadClock()
-    wall, cpu, calls = [10.0], [5.0], []
-    monkeypatch.setattr(thread_states.os, "pread", lambda *given: calls.append(given) or b"1 2 3")
-    monkeypatch.setattr(thread_states.time, "perf_counter", lambda: wall[0])
-    monkeypatch.setattr(thread_states.time, "thread_time", lambda: cpu[0])
-    assert clock.read() == (5.0, 2e-9)
-    wall[0], cpu[0] = 11.0, 6.0
-    assert clock.read() == (6.0, 2e-9)
-    assert len(calls) == 1
-    wall[0] = 11.1
-    assert clock.read() == (6.0, 2e-9)
-    assert len(calls) == 2

@@ -15,17 +15,13 @@ MESSAGE_THREADS = ("gloo", "nccl", "mpi", "ucx", "tcpstore", "grpc")
 """Parts of names of threads that carry messages."""
 
 
-def parse_schedstat(text: bytes) -> tuple[float, float] | None:
-    """Seconds on a core and seconds runnable without one; None if the kernel counts neither."""
+def parse_schedstat(text: bytes) -> tuple[float, float, int] | None:
+    """Seconds on a core, seconds runnable without one, and turns on a core; None if not counted."""
     try:
         running, waited, turns = map(int, text.split())
     except ValueError:
         return None
-    return (running / 1e9, waited / 1e9) if turns else None
-
-
-OFF_CORE_SECONDS = 2e-5
-"""A thread that was off its core for less since the last reading is read without a system call."""
+    return (running / 1e9, waited / 1e9, turns) if turns else None
 
 
 LATE_SECONDS = 3e-4
@@ -33,14 +29,16 @@ LATE_SECONDS = 3e-4
 
 
 class ThreadClock:
-    """Times of the thread that created it, read in about a microsecond while it has its core.
+    """Times of the thread that created it, read in about a microsecond.
 
     The time on a core is from the clock of the thread: ``schedstat`` counts it up to the last tick
-    of the scheduler only, a few milliseconds ago.
+    of the scheduler only, a few milliseconds ago. That clock lets the scheduler end the turn of the
+    thread, so it is read once in each turn: the thread had its core ever since.
     """
 
     def __init__(self) -> None:
         self._at = self._running = self._waited = 0.0
+        self._turns = 0
         try:
             self._file: int | None = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
         except OSError:
@@ -49,24 +47,33 @@ class ThreadClock:
     def read(self, moment: float | None = None) -> tuple[float, float] | None:
         """Seconds on a core and seconds runnable until ``moment`` (default: now); None if unknown.
 
-        ``moment`` is a reading of ``time.perf_counter`` just before. Reading the time of a thread
-        lets the scheduler give its core to another one: that delay comes after the moment.
+        ``moment`` is a reading of ``time.perf_counter`` just before: what delays the reading comes
+        after it.
         """
+        counted = self._counted()
+        if counted is None:
+            return None
+        if moment is None:
+            moment = time.perf_counter()
+        _, waited, turns = counted
+        late = 0.0
+        if turns != self._turns:
+            running, at = time.thread_time(), time.perf_counter()
+            if at - moment > LATE_SECONDS:
+                _, waited, turns = self._counted() or counted
+                late = at - moment
+            self._at, self._running, self._waited, self._turns = at, running, waited, turns
+        if late:
+            return self._running, self._waited - late
+        return self._running + moment - self._at, self._waited
+
+    def _counted(self) -> tuple[float, float, int] | None:
         if self._file is None:
             return None
-        now, running = time.perf_counter(), time.thread_time()
-        if now - self._at - (running - self._running) > OFF_CORE_SECONDS:
-            try:
-                counted = parse_schedstat(os.pread(self._file, 64, 0))
-            except OSError:
-                return None
-            if counted is None:
-                return None
-            self._at, self._running, self._waited = now, running, counted[1]
-            late = time.perf_counter() - (now if moment is None else moment)
-            if late > LATE_SECONDS:
-                return running, self._waited - (late - (time.thread_time() - running))
-        return running, self._waited
+        try:
+            return parse_schedstat(os.pread(self._file, 64, 0))
+        except OSError:
+            return None
 
     def close(self) -> None:
         if self._file is not None:
@@ -101,7 +108,7 @@ def thread_times(without: int | None = None) -> dict[str, tuple[str, float, floa
             name = read_text(f"/proc/self/task/{thread}/comm").lower()
             carries = any(part in name for part in MESSAGE_THREADS)
             kind = MAIN if thread == main else MESSAGES if carries else COMPUTE
-            found[thread] = (kind, *times)
+            found[thread] = (kind, times[0], times[1])
     return found
 
 
