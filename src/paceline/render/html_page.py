@@ -4,7 +4,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,6 +90,15 @@ class Page:
     verdict: Sequence[str] = ()
     links: Sequence[PageLink] = ()
     lead: Figure | None = None
+
+    def __post_init__(self) -> None:
+        """Show the leading figure once."""
+        if self.lead is not None:
+            others = [
+                replace(one, figures=[own for own in one.figures if own.svg != self.lead.svg])
+                for one in self.sections
+            ]
+            object.__setattr__(self, "sections", others)
 
 
 @dataclass(frozen=True, slots=True)

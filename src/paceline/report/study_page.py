@@ -1,7 +1,5 @@
 """The page of a study: verdict and its figure, results, explanation, prediction, then methods."""
 
-from dataclasses import replace
-
 from paceline.analysis.configurations import LaunchGroup
 from paceline.render.html_page import Fact, Page
 from paceline.render.number_format import (
@@ -64,19 +62,15 @@ def study_page(results: StudyAnalysis) -> Page:
         methods_section(results),
         appendix_section(results),
     ]
-    shown = next((one for one in leading if one is not None and one.figures), None)
+    lead = next((one.figures[0] for one in leading if one is not None and one.figures), None)
     what = "frameworks compared" if results.rankings else _what_was_done(results)
     return Page(
         title=f"{', '.join(models)}: {what}",
         subtitle=describe_header(results),
         verdict=verdict(results),
         facts=_facts(results),
-        lead=shown.figures[0] if shown else None,
-        sections=[
-            replace(one, figures=one.figures[1:]) if one is shown else one
-            for one in sections
-            if one is not None
-        ],
+        lead=lead,
+        sections=[one for one in sections if one is not None],
         provenance=_provenance(results),
     )
 
