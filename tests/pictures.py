@@ -1,6 +1,8 @@
 """Golden pictures: pages as they look, compared with a tolerance for fonts and small changes.
 
 ``python tests/pictures.py`` (with the project's interpreter) writes them again; look at them first.
+``--docs REPORT.html`` writes the pictures of the documentation instead: the explorer, and the first
+screen of the report of a demo on an idle machine.
 """
 
 import io
@@ -15,6 +17,7 @@ from pathlib import Path
 from PIL import Image
 
 FOLDER = Path(__file__).parent / "fixtures" / "pictures"
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
 WIDTH = 240
 """Pixels of a golden picture: enough for layout and colours, too few for a font to matter."""
 BLOCK = 12
@@ -28,6 +31,12 @@ VIEWS = {
 TWO = (
     "?c=model%3Dllama3_8b%26cluster%3Ddgx-h100%26nodes%3D2%26batch%3D2"
     "&c=model%3Dllama3_8b%26cluster%3Ddgx-h100%26nodes%3D2%26batch%3D2%26tp%3D4"
+)
+
+_PLAN = "model%3Dllama3_70b%26cluster%3Ddgx-h100%26nodes%3D4%26tokens%3D100B"
+BOARD = (
+    f"?c={_PLAN}%26framework%3Dtorch-ddp&c={_PLAN}&c={_PLAN}%26framework%3Dmegatron-lm%26tp%3D8"
+    "&pinned=2&edited=2"
 )
 
 
@@ -53,8 +62,9 @@ def shots(browser: object, address: str, waits: str) -> Iterator[tuple[str, byte
     for view, settings in VIEWS.items():
         context = browser.new_context(**settings)
         page = context.new_page()
-        page.goto(address)
-        page.wait_for_selector(waits, timeout=60_000)
+        for _ in range(2):  # the second answer is kept, so the time that it shows is short
+            page.goto(address)
+            page.wait_for_selector(waits, timeout=60_000)
         if view == "print":
             page.emulate_media(media="print")
         page.wait_for_timeout(300)
@@ -82,6 +92,7 @@ def main() -> None:
 
     from explore.conftest import SERVE
 
+    docs = Path(sys.argv[2]) if sys.argv[1:2] == ["--docs"] else None
     FOLDER.mkdir(exist_ok=True)
     code = SERVE.format(arguments=["explore", "--port", "0", "--no-browser"])
     server = subprocess.Popen(
@@ -97,9 +108,17 @@ def main() -> None:
                 "explorer": (address + TWO, ".card:nth-child(2) .key"),
                 "report": (write_report(Path(folder)).as_uri(), ".verdict"),
             }
+            if docs is not None:
+                pages = {
+                    "explorer": (address + BOARD, ".card:nth-child(3) .key"),
+                    "report": (docs.resolve().as_uri(), ".verdict"),
+                }
             for name, (where, waits) in pages.items():
                 for view, png in shots(browser, where, waits):
-                    small(png).save(FOLDER / f"{name}-{view}.png", optimize=True)
+                    if docs is None:
+                        small(png).save(FOLDER / f"{name}-{view}.png", optimize=True)
+                    elif view == "wide":
+                        (IMAGES / f"{name}.png").write_bytes(png)
             browser.close()
     finally:
         server.terminate()

@@ -153,7 +153,8 @@ def test_a_plan_in_the_picture_becomes_a_candidate(opened):
 
 
 def test_a_plan_that_does_not_fit_says_so_first(opened):
-    page = opened("?model=llama3_70b&cluster=dgx-h100&nodes=2&framework=torch-ddp")
+    page = opened("?model=llama3_70b&cluster=dgx-h100&nodes=2&framework=torch-ddp&tokens=1B")
+    assert page.locator(".card .run").count() == 0
     assert page.inner_text(".card .fit").startswith("Does not fit: 1.")
     assert "with enough memory" in page.inner_text(".card .rate")
     line = page.locator(".card .stack .limit").bounding_box()

@@ -7,6 +7,7 @@ from typing import Any
 from paceline.constants import number
 from paceline.explanation.explain_step import Explanation
 from paceline.explanation.finding import Diagnosis, least_share_saved
+from paceline.render.number_format import short_number
 from paceline.render.safe_text import wrap
 from paceline.render.step_tables import ranks_table
 from paceline.render.table import Column, Table
@@ -100,7 +101,7 @@ def parts_table(explanation: Explanation) -> Table:
         own = before.get(_general(item.label)) if alone is not None else None
         if item.label.startswith("CPU contention") and "CPU contention" in before:
             own = before.pop("CPU contention", None)
-        interval = f"[{_low(item) * scale:.3g}, {_high(item) * scale:.3g}]"
+        interval = f"[{short_number(_low(item) * scale)}, {short_number(_high(item) * scale)}]"
         finite = math.isfinite(item.half_width)
         note = item.note
         if finite and item.kind is ItemKind.CAUSE and abs(item.seconds) <= item.half_width:

@@ -199,8 +199,8 @@ const ratioLine = (column, index) => {
   const same = low <= 1 && high >= 1 ? ": no clear difference" : "";
   return [make("p", { class: "ratio" }, `${three(ratio)} x the pinned throughput ${range(low, high)}${same}`)];
 };
-const runLine = ({ training }) => {
-  if (!training) return [];
+const runLine = ({ training, fits }) => {
+  if (!training || fits === false) return [];
   const { days, cost } = training;
   const price = cost ? ` · cost ${three(cost.value)} ${range(cost.low, cost.high)}` : "";
   return [make("p", { class: "run" }, `${three(days.value)} days ${range(days.low, days.high)}${price}`)];

@@ -22,7 +22,7 @@ _MOST_BARS = 1200
 _LEAST_TIP_WIDTH = 3.0
 _MOST_LANES = 24
 _IDLE_SHARE = 0.005
-"""Lanes of several ranks that are busy for a smaller share of the step are not drawn."""
+"""Lanes that are busy for a smaller share of the step are not drawn."""
 _PIXELS_OF_DIGIT = 7.5
 _PASS = re.compile(r"(?:forward|backward|weights) (\d+) chunk")
 """Names of passes of a micro-batch through a pipeline chunk."""
@@ -83,10 +83,9 @@ def gantt_info(step: Step, ranks: Sequence[int] | None = None) -> GanttInfo:
             )
     order = {resource: index for index, resource in enumerate(step.resources)}
     one_rank = len({rank for rank, _ in lanes}) == 1
-    if not one_rank:
-        whole = max((bar.end_seconds for lane in lanes.values() for bar in lane), default=0.0)
-        busy = {lane: sum(bar.seconds for bar in bars) for lane, bars in lanes.items()}
-        lanes = {lane: bars for lane, bars in lanes.items() if busy[lane] >= _IDLE_SHARE * whole}
+    whole = max((bar.end_seconds for lane in lanes.values() for bar in lane), default=0.0)
+    busy = {lane: sum(bar.seconds for bar in bars) for lane, bars in lanes.items()}
+    lanes = {lane: bars for lane, bars in lanes.items() if busy[lane] >= _IDLE_SHARE * whole}
     ordered = sorted(lanes, key=lambda lane: (lane[0], order[lane[1]]))
     has_passes = any(bar.number for bars in lanes.values() for bar in bars)
     who = "stage" if has_passes and step.origin is Origin.PREDICTED else "rank"

@@ -1,9 +1,9 @@
 """Sizes of the gradients of layers, and the messages that carry them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from paceline.render.number_format import short_bytes
-from paceline.render.svg.axis import Axis, log_axis
+from paceline.render.svg.axis import Tick, linear_axis
 from paceline.render.svg.element import document, element, group, text
 from paceline.render.svg.legend import LegendEntry, legend
 from paceline.render.svg.marks import bar
@@ -49,10 +49,10 @@ class LayersInfo:
 
 
 def draw(info: LayersInfo, width: float, height: float) -> str:
-    axis = log_axis("gradient of a layer", info.sizes, label=short_bytes, most_ticks=6)
-    entries = [LegendEntry("layer", "c1")]
-    entries += [LegendEntry("message and its layers", "c2")] if info.messages else []
-    key, key_height = legend(entries, 0, width, 0)
+    plain = linear_axis("gradient of a layer", info.sizes)
+    axis = replace(plain, ticks=tuple(Tick(t.value, short_bytes(t.value)) for t in plain.ticks))
+    entries = [LegendEntry("layer", "c1"), LegendEntry("message and its layers", "c2")]
+    key, key_height = legend(entries if info.messages else [], 0, width, 0)
     left, right, bottom = axis.label_width + 12, width - 12, height - 26
     top = key_height + 30 + (_STRIP if info.messages else 0)
     bands = BandScale(len(info.layers), left, right, 0.15)
@@ -62,7 +62,7 @@ def draw(info: LayersInfo, width: float, height: float) -> str:
         key,
         text(axis.title, 0, key_height + 14, class_="axis-title"),
         horizontal_grid(axis, y, left, right),
-        _layers(info, bands, y, axis, bottom),
+        _layers(info, bands, y, bottom),
         _messages(info, bands, top - _STRIP + 4),
         element("line", x1=left, y1=bottom, x2=right, y2=bottom, class_="base"),
         below,
@@ -72,7 +72,7 @@ def draw(info: LayersInfo, width: float, height: float) -> str:
     return document(width, height, "Sizes of layers and messages", description, *parts)
 
 
-def _layers(info: LayersInfo, bands: BandScale, y: Scale, axis: Axis, bottom: float) -> str:
+def _layers(info: LayersInfo, bands: BandScale, y: Scale, bottom: float) -> str:
     bars = [
         bar(
             bands.edge(index),
@@ -82,7 +82,7 @@ def _layers(info: LayersInfo, bands: BandScale, y: Scale, axis: Axis, bottom: fl
             tip=f"{layer.name}\n{format_bytes(layer.gradient_bytes)}",
         )
         for index, layer in enumerate(info.layers)
-        if finite([layer.gradient_bytes]) and layer.gradient_bytes > axis.low
+        if finite([layer.gradient_bytes]) and layer.gradient_bytes > 0
     ]
     return group(*bars, class_="c1")
 

@@ -15,6 +15,8 @@ from paceline.step import Step
 from paceline.units import seconds_unit
 
 _LANE = 54.0
+_IDLE_SHARE = 0.005
+"""Resources that are busy for a smaller share of the step are not drawn."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +48,12 @@ def utilisation_info(step: Step, bins: int = 120) -> UtilisationInfo:
         for index in range(max(int(start / width), 0), min(int(end / width) + 1, bins)):
             overlap = min(end, (index + 1) * width) - max(start, index * width)
             shares[index] += max(overlap, 0.0) / width / ranks
-    lanes = tuple(
+    lanes = (
         UtilisationLane(resource, {phase: tuple(values) for phase, values in phases.items()})
         for resource, phases in busy.items()
     )
-    return UtilisationInfo(lanes, step.seconds)
+    shown = tuple(lane for lane in lanes if _mean(lane) >= _IDLE_SHARE)
+    return UtilisationInfo(shown, step.seconds)
 
 
 def draw(info: UtilisationInfo, width: float) -> str:

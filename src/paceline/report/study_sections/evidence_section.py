@@ -62,9 +62,10 @@ def machine_section(results: StudyAnalysis) -> Section | None:
         )
     )
     gemm = gemm_table(profile, f"One thread. Memory: {format_bandwidth(profile.memory_bandwidth)}.")
+    measured = profile.measured_at[:16].replace("T", " ")
     return Section(
         "This machine",
-        text=f"{profile.machine}. {profile.source}, {profile.measured_at}.",
+        text=f"{profile.machine}. {profile.source}, {measured} UTC.",
         tables=[gemm],
         figures=[
             figure("All-reduce by size", curves, "Median and interquartile range of repetitions.")
