@@ -79,7 +79,6 @@ def shortened(value: Any) -> str:
 
 @cache
 def keys_of(kind: type) -> dict[tuple[str, ...], str]:
-    """The field of each key of a dataclass."""
     found: dict[tuple[str, ...], str] = {}
     for name, hint in hints_of(kind).items():
         key = mark_of(hint).key
@@ -96,7 +95,6 @@ def hints_of(kind: type) -> dict[str, Any]:
 
 
 def mark_of(hint: Any) -> Key:
-    """The `Key` of an annotation."""
     marks = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
     return next((one for one in marks if isinstance(one, Key)), Key())
 

@@ -28,7 +28,6 @@ class Interrupts:
         self.noted: int | None = None
 
     def note(self, number: int, frame: FrameType | None) -> None:
-        """Record a signal."""
         self.noted = number
 
     def check(self) -> None:

@@ -41,12 +41,10 @@ def is_count(value: Any) -> bool:
 
 
 def is_text(value: Any) -> bool:
-    """A string."""
     return isinstance(value, str)
 
 
 def is_object(value: Any) -> bool:
-    """An object with any fields."""
     return isinstance(value, dict)
 
 
@@ -61,7 +59,6 @@ def optional(check: Check) -> Check:
 
 
 def list_of(check: Check) -> Check:
-    """A list of values that pass ``check``."""
     return lambda value: isinstance(value, list) and all(map(check, value))
 
 

@@ -86,7 +86,6 @@ class EmulatedDevice:
 
     @classmethod
     def of_job(cls, job: Mapping[str, Any]) -> "EmulatedDevice":
-        """The device of a job's JSON values."""
         device = job["emulated"]
         layers = tuple(LayerTime(name, *times) for name, times in device["layers"].items())
         times = (device["update_seconds"], device["time_scale"])

@@ -150,7 +150,6 @@ def _alone(launches: Sequence[Launch], instrument: str) -> list[Launch]:
 
 
 def _missing(launches: Sequence[Launch]) -> list[str]:
-    """Kinds of one-process launches that are missing."""
     kinds = (("none", "plain"), ("layers", "layer-timed"))
     return [kind for instrument, kind in kinds if not _alone(launches, instrument)]
 

@@ -87,7 +87,6 @@ def describe_input(one: FrameworkProfile) -> str:
 
 
 def hardware_entry(kind: str, name: str, known: Catalogue) -> Listing:
-    """The entry of ``kind`` called ``name``."""
     match kind:
         case "devices":
             return _device_entry(known.device(name))

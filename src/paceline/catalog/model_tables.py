@@ -70,8 +70,6 @@ def model_facts(name: str) -> dict[str, Any]:
 
 
 def model_table(models: Sequence[dict[str, Any]]) -> Table:
-    """One row per built-in model."""
-
     def flops(title: str) -> tuple[Column, Callable[[dict[str, Any]], str]]:
         column = Column(title, align=Align.RIGHT)
         return column, lambda model: format_flops(model[f"{title}_flops_per_sample"])
@@ -152,7 +150,6 @@ def inspected_json(graph: Graph, batch: int, seq: int | None, precision: str) ->
 
 
 def totals_text(cost: GraphCost) -> list[str]:
-    """The total cost of a step."""
     trained = ""
     if cost.trainable_parameters < cost.parameters:
         trained = f", {cost.trainable_parameters:,} trainable"

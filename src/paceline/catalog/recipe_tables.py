@@ -11,7 +11,6 @@ from paceline.render.terminal import prose
 
 
 def recipe_list(recipes: Iterable[ProgramRecipe]) -> Listing:
-    """Names and titles of all recipes."""
     found = list(recipes)
     width = max(len(one.name) for one in found)
     lines = tuple(f"  {one.name:<{width}}  {one.title}" for one in found)

@@ -189,7 +189,6 @@ def read_constants(root: TomlTable, file: str) -> dict[str, Constant]:
 
 
 def _leaves(table: Mapping[str, Any], path: Leaf) -> Iterator[tuple[Leaf, str | float]]:
-    """Every string and number below a table."""
     for key, value in table.items():
         if isinstance(value, dict):
             yield from _leaves(value, (*path, key))
@@ -223,7 +222,6 @@ def _check_status(name: str, origin: _Origin, problems: Problems) -> None:
 
 
 def _value(key: str, written: str | float, unit: str) -> float:
-    """The number in SI units."""
     try:
         value = _PARSERS.get(unit, float)(written)
     except ValueError:

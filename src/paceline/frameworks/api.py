@@ -176,7 +176,6 @@ def use_framework(name: str, *, interpreter: str | None = None, image: str | Non
 
 
 def describe_check(name: str, result: "Result") -> str:
-    """One check in one line."""
     verdict = {True: "passed", False: "FAILED", None: "not applicable"}[result.passed]
     return f"{name}: {result.check}: {verdict} ({result.message})"
 

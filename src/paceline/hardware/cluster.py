@@ -59,7 +59,6 @@ class Cluster(SourcedEntry):
 
     @property
     def devices(self) -> int:
-        """Devices of the whole cluster."""
         return self.nodes * self.devices_per_node
 
     def with_nodes(self, nodes: int) -> "Cluster":

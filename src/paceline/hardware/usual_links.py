@@ -93,7 +93,6 @@ def host_link(device: Device) -> Link | None:
 
 
 def default_inner_link(device: Device) -> DefaultLink:
-    """The default link between the devices of one node."""
     for mark, own in _INNER_OF_FAMILIES.items():
         if mark in device.name:
             return DefaultLink(catalogue.link(own), 1, _INNER_SPREAD)
@@ -103,7 +102,6 @@ def default_inner_link(device: Device) -> DefaultLink:
 
 
 def default_outer_link(device: Device, devices_per_node: int) -> DefaultLink:
-    """The default network of nodes with ``devices_per_node`` devices."""
     table = _OUTER_OF_SOCKETED if _is_socketed(device) else _OUTER_OF_CARDS
     name, per_device = next((name, each) for since, name, each in table if _year(device) >= since)
     cards = max(1, round(per_device * devices_per_node))

@@ -189,7 +189,6 @@ class ResidualChecks:
 def check_residuals(
     residuals: Sequence[float], fitted: Sequence[float], order: Sequence[float] | None = None
 ) -> ResidualChecks:
-    """Check the residuals of ``fitted`` values; ``order`` is the time of each."""
     moments = order if order is not None else range(len(residuals))
     sizes = [abs(residual) for residual in residuals]
     scale = max((abs(value) for value in fitted), default=0.0)

@@ -30,7 +30,6 @@ KINDS = {
 def design_points(
     kind: str, levels: Levels, generators: Sequence[str] = (), seed: int = 1
 ) -> list[Point]:
-    """The combinations of a design, in the order of the levels."""
     look_up("design", kind, KINDS, f"one of {', '.join(KINDS)}")
     if kind == "list":
         raise InputError("a list design has no levels to combine", "write [[design.run]] tables")

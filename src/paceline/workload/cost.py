@@ -196,7 +196,6 @@ class CostAtBatch(Generic[AnyProfile]):
 
     @cached_property
     def gradient_bytes(self) -> Number:
-        """Bytes of parameter gradients to exchange."""
         return self._at_batch("gradient_bytes")
 
     @cached_property

@@ -95,7 +95,6 @@ def read_stamp(name: str) -> dict[str, Any] | None:
 
 
 def write_stamp(name: str, stamp: dict[str, Any]) -> None:
-    """Write the stamp atomically."""
     path = environment_directory(name) / STAMP
     part = path.with_suffix(".tmp")
     part.write_text(json.dumps(stamp, indent=2) + "\n", encoding="utf-8")

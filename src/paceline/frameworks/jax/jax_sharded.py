@@ -130,7 +130,6 @@ class ShardedTraining(Training):
         self.whole = self.compiled_step(self.synchronises)
 
     def replicated(self, value: Any) -> jax.Array:
-        """Replicate ``value`` on the devices of all ranks."""
         return jax.make_array_from_process_local_data(NamedSharding(self.mesh, SAME), value)
 
     def global_array(self, own: Any) -> jax.Array:
@@ -232,8 +231,6 @@ class ShardedTraining(Training):
         return self._together
 
     def compiled_forward(self) -> Any:
-        """Forward pass alone."""
-
         def forward(state: Any, batch: Batch) -> Any:
             return self.loss_of(state[0], state[2], batch)[0][None]
 

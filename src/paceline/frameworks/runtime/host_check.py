@@ -100,7 +100,6 @@ def interface_of(address: str) -> str:
 
 
 def resolved(names: "list[str]", everyone: "list[dict]") -> "list[dict]":
-    """Resolve the name and the address of each host on this host."""
     found = []
     for name, other in zip(names, everyone):  # noqa: B905 (old interpreters)
         try:

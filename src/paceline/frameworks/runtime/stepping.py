@@ -218,7 +218,6 @@ class Marks:
             self.rows = [["step", 0.0, 0.0, 0.0]]
 
     def mark(self, phase: str) -> None:
-        """A phase of the step begins."""
         self._add(phase, time.perf_counter())
 
     def end(self, moment: float) -> None:

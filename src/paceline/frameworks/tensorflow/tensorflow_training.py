@@ -140,7 +140,6 @@ class TensorflowTraining(Training):
             )
 
     def whole_step(self, batch: Batch) -> Any:
-        """The measured step."""
         loss, gradients = self.gradients(batch)
         self.update(self.mean_of_ranks(gradients) if self.synchronises else gradients)
         return loss
@@ -174,7 +173,6 @@ class TensorflowTraining(Training):
         return product_flops(tf.function(self.loss_of).get_concrete_function(self.data[0]).graph)
 
     def parts(self) -> dict[str, Callable[[int], Any]]:
-        """All parts, compiled separately."""
         functions = {
             "forward": self.loss_of,
             "forward_backward": self.gradients,

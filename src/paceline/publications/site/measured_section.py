@@ -70,7 +70,6 @@ def missing_points(result: MeasuredResult) -> list[str]:
 
 
 def answer(result: MeasuredResult) -> str:
-    """The result of a part in one sentence."""
     if result.analysis is None:
         return (
             f"Not measured: {without_paths(result.reason)}." if result.reason else "Not measured."
@@ -176,7 +175,6 @@ def phases_table(timed: Sequence[Explanation]) -> Table:
 
 
 def describe_phases(explanation: Explanation) -> str:
-    """The largest phases in a sentence."""
     shares = _shares(explanation)
     largest = sorted(shares, key=lambda phase: -shares[phase])[:NAMED_PHASES]
     parts = ", ".join(f"{phase} {shares[phase]:.0%}" for phase in largest)

@@ -64,7 +64,6 @@ def describe_bottleneck(results: ReproductionResult) -> list[str]:
 
 
 def _largest_table(curves: PredictedCurves, lines: Sequence[PredictedLine]) -> Table:
-    """Each line at its largest topology."""
     return _rows_table(
         [(line, *line.points[-1]) for line in lines],
         curves.what,

@@ -38,7 +38,6 @@ INDEX = "index.html"
 
 
 def site_pages(results: Sequence[ReproductionResult]) -> dict[str, Page]:
-    """Every page of the site by its file."""
     links = [PageLink("All studies", INDEX)]
     links += [PageLink(_title(one), _file(one)) for one in results]
     return {

@@ -216,7 +216,6 @@ class NetworkBuilder:
         return self.add_node(name, ops.ElementwiseLoss(function), predicted, wanted)
 
     def sum_of_losses(self, *losses: str) -> Graph:
-        """The finished graph with the sum of losses."""
         weights = (1.0,) * len(losses)
         return self.build(self.add_node("loss", ops.WeightedSum(weights), *losses))
 

@@ -147,7 +147,6 @@ class KvstoreTraining(Training):
         return loss
 
     def wait(self, handle: Any) -> None:
-        """Wait for all issued operations."""
         mx.nd.waitall()
 
     def loss_value(self, handle: Any) -> float:

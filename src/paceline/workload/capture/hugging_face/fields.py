@@ -46,7 +46,6 @@ class Config:
         return within
 
     def size(self, *names: str, default: int | None = None, least: int = 1) -> int:
-        """An integer of at least ``least``."""
         for name in names:
             value = self._document.get(name)
             if value is not None:
