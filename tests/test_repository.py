@@ -97,3 +97,20 @@ def test_every_page_named_in_a_file_exists():
         if not (ROOT / page).exists()
     ]
     assert not missing
+
+
+def test_every_path_in_the_tables_of_the_architecture_page_exists():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("|")]
+    missing = []
+    for row in rows:
+        folders = [ROOT / "src" / "paceline", ROOT]
+        for path in re.findall(r"`([\w/.-]+(?:/|\.py|\.toml|\.md))`", row):
+            if "NAME" in path or path in ("manifest.toml", "api.py"):
+                continue
+            found = [folder / path for folder in folders if (folder / path).exists()]
+            if not found:
+                missing.append(path)
+            else:  # a bare file name that follows is in the same folder
+                folders.append(found[0] if found[0].is_dir() else found[0].parent)
+    assert not missing
