@@ -167,8 +167,8 @@ def test_whatif_shows_resources_and_plans():
             r"no cluster named 'dgx-a1000'\. Did you mean dgx-a100",
         ),
         ((*RESNET, *HKBU, "--link", "eth10"), r"no link named 'eth10'\. Did you mean eth_10g"),
-        ((*RESNET, *HKBU, "-j", "2x4", "--dp", "3"), "= 3, but there are 8 devices"),
-        ((*RESNET, *HKBU, "-j", "2x4", "--tp", "3"), "8 devices are not a multiple of tp 3"),
+        ((*RESNET, *HKBU, "-j", "2x4", "--dp", "3"), "= 3, but the cluster has 8 devices"),
+        ((*RESNET, *HKBU, "-j", "2x4", "--tp", "3"), "8 devices cannot be divided by tp 3"),
         (
             (
                 "--model",

@@ -185,7 +185,7 @@ def test_devices_are_whole_nodes_or_part_of_one():
     dgx = cluster("dgx-a100")
     assert (dgx.with_devices(4).nodes, dgx.with_devices(4).devices_per_node) == (1, 4)
     assert dgx.with_devices(32).nodes == 4
-    with pytest.raises(InputError, match=r"12 devices do not fill nodes of 8"):
+    with pytest.raises(InputError, match=r"12 devices cannot fill nodes of 8"):
         dgx.with_devices(12)
 
 

@@ -14,6 +14,7 @@ from paceline.render.files import write_text
 from paceline.render.result import Part, PublicResult
 from paceline.store import Store, default_store_path
 from paceline.topology import parse_topology
+from paceline.units import plural
 
 
 def _ignore(_: object) -> None:
@@ -36,7 +37,7 @@ class Calibration(PublicResult):
     def summary(self) -> str:
         """The machine or the hosts, and the model of the fit."""
         if self.curve is not None:
-            return f"{self.curve.ranks} ranks on {self.curve.nodes} hosts"
+            return f"{self.curve.ranks} ranks on {plural(self.curve.nodes, 'host')}"
         machine = "no profile" if self.profile is None else self.profile.machine
         return f"{machine}; {'no fit' if self.fit is None else f'fit of {self.fit.model}'}"
 

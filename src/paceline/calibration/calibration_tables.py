@@ -34,7 +34,7 @@ def profile_parts(profile: MachineProfile) -> list[str | Table]:
 def curve_parts(curve: CollectiveCurve) -> list[str | Table]:
     """A curve over hosts, in the order in which it is printed."""
     load = "" if curve.load_average is None else f"; load average {curve.load_average:.1f}"
-    title = f"{curve.ranks} ranks on {curve.nodes} hosts, {curve.source}{load}"
+    title = f"{curve.ranks} ranks on {plural(curve.nodes, 'host')}, {curve.source}{load}"
     table = Table.of(
         curve.points,
         (Column("all-reduce size"), lambda point: format_bytes(point.size_bytes)),

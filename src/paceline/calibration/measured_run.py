@@ -22,7 +22,7 @@ from paceline.spec.resolve_plan import plan_of
 from paceline.spec.resolve_workload import workload_of
 from paceline.store import Launch
 from paceline.topology import Topology, parse_topology
-from paceline.units import format_seconds
+from paceline.units import format_seconds, plural
 from paceline.workload import zoo
 from paceline.workload.precision import PRECISIONS
 
@@ -127,7 +127,8 @@ def _plan(plan: Plan | None, devices: int, options: JobOptions) -> Plan:
     replica = plan.devices // plan.dp
     if devices % replica:
         raise InputError(
-            f"the run used {devices} devices, but a replica needs {replica} ({plan.label})",
+            f"the run used {plural(devices, 'device')}, but a replica needs {replica} "
+            f"({plan.label})",
             "give the plan of the run",
         )
     return replace(plan, dp=devices // replica, shard_group=None)

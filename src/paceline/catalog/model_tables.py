@@ -7,7 +7,7 @@ from typing import Any
 
 from paceline.render.table import Align, Column, Table
 from paceline.render.terminal import bar_text
-from paceline.units import format_bytes, format_count, format_flops
+from paceline.units import format_bytes, format_count, format_flops, plural
 from paceline.workload import zoo
 from paceline.workload.capture_notes import capture_notes, unknown_operations
 from paceline.workload.cost import GROWING_QUANTITIES, GraphCost, LayerCost, Number, Shape
@@ -38,7 +38,7 @@ class LayerGroup:
         """The kind of a single layer; otherwise the number of layers per scope."""
         if len(self.layers) == 1:
             return self.layers[0].kind
-        each = f"{len(self.layers) // self.repeats} layers"
+        each = plural(len(self.layers) // self.repeats, "layer")
         return each if self.repeats == 1 else f"{self.repeats} x {each}"
 
     @property

@@ -22,7 +22,7 @@ from paceline.explanation.finding import Cause, Diagnosis, DiagnosisInput, least
 from paceline.explanation.measured_configuration import computing_seconds
 from paceline.predictor.plan.sync_policy import MIB
 from paceline.step import Phase
-from paceline.units import format_bytes, format_seconds
+from paceline.units import format_bytes, format_seconds, plural
 
 _LARGER_BATCH = 8
 _MOST_OF_IT = 0.5
@@ -73,7 +73,7 @@ def _batch(case: DiagnosisInput) -> Iterator[Diagnosis]:
             Cause.BATCH,
             case.step.parts.batch,
             case.step.parts.batch,
-            f"{batch} samples per process are too few for efficient computation",
+            f"{plural(batch, 'sample')} per process: too few for efficient computation",
             f"one process takes {format_seconds(case.step.parts.batch)} longer for its share of "
             "the samples than at the larger batch",
             "keep the batch per process and scale the global batch with the processes",
@@ -274,7 +274,7 @@ def _slow_start(exchange: MeasuredExchange, saved: float) -> Diagnosis:
         saved,
         saved,
         "collectives have a high latency",
-        f"{len(exchange.messages)} messages have a latency of "
+        f"latency of {plural(len(exchange.messages), 'message')}: "
         f"{format_seconds(exchange.cost.start_seconds)} each; expected on this machine: "
         f"{format_seconds(exchange.expected.start_seconds)}",
         "check for late ranks, negotiation and distant hosts; send fewer messages",

@@ -249,7 +249,7 @@ def _chosen(groups: Sequence[LaunchGroup], processes: int | None) -> LaunchGroup
     ]
     if not able:
         counts = sorted({group.first.world_size for group in groups})
-        where = "" if processes is None else f" with {processes} processes"
+        where = "" if processes is None else f" with {plural(processes, 'process')}"
         raise InputError(
             f"no finished launch{where} to explain",
             f"the study has launches with {', '.join(map(str, counts))} processes"

@@ -13,6 +13,7 @@ from paceline.step import Step
 from paceline.step.clocks import align_clocks
 from paceline.step.replay import Replay, Selection
 from paceline.step.step_profile import StepProfile, profile_steps
+from paceline.units import plural
 
 MOST_OPERATIONS = 200_000
 """Limit of replayed operations; of longer traces, evenly spaced steps are replayed."""
@@ -149,7 +150,7 @@ def analyse_trace(paths: Sequence[Path], program: str | None = None) -> TraceAna
     if profile is None or remedies is None or typical is None:
         raise InputError(
             f"{paths[0]} has no training step"
-            + (f"; {trace.unread} entries could not be read" if trace.unread else ""),
+            + (f"; {plural(trace.unread, 'entry')} could not be read" if trace.unread else ""),
             "record at least one complete training step",
         )
     shown = typical if trace.common_clock else align_clocks(typical)

@@ -7,6 +7,7 @@ from paceline.errors import InputError
 from paceline.hardware.device import Device
 from paceline.hardware.link import Link
 from paceline.hardware.provenance import SourcedEntry
+from paceline.units import plural
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,7 +72,8 @@ class Cluster(SourcedEntry):
             return self.shaped(1, devices)
         if devices < 1 or devices % self.devices_per_node:
             raise InputError(
-                f"{devices} devices do not fill nodes of {self.devices_per_node} ({self.name})",
+                f"{plural(devices, 'device')} cannot fill nodes of {self.devices_per_node} "
+                f"({self.name})",
                 f"use a multiple of {self.devices_per_node}, or -j NODESxDEVICES",
             )
         return self.with_nodes(devices // self.devices_per_node)
@@ -88,7 +90,7 @@ class Cluster(SourcedEntry):
             devices_per_node = devices // nodes
         if not 1 <= devices_per_node <= self.devices_per_node:
             raise InputError(
-                f"a node of {self.name} has {self.devices_per_node} devices "
+                f"a node of {self.name} has {plural(self.devices_per_node, 'device')} "
                 f"(requested {devices_per_node})",
                 f"use -j NODESx1 to NODESx{self.devices_per_node}",
             )

@@ -12,6 +12,7 @@ from paceline.units import (
     format_seconds,
     parse_bandwidth,
     parse_seconds,
+    plural,
     read_integer,
     read_number,
 )
@@ -95,13 +96,13 @@ class LabSettings:
         elif self.hosts > 1 and carried > CORE_BYTES_PER_SECOND * cores:
             slower = CORE_BYTES_PER_SECOND * cores / self.hosts
             found.append(
-                f"{self.hosts} links of {describe_link(self.link)} exceed what {cores} "
-                f"core{'s' * (cores != 1)} can carry: use at most {describe_link(slower)}"
+                f"{self.hosts} links of {describe_link(self.link)} exceed the capacity of "
+                f"{plural(cores, 'core')}: use at most {describe_link(slower)}"
             )
         if self.speed is not None and self.speed * self.hosts > cores:
             found.append(
-                f"{self.hosts} hosts with --speed {self.speed:g} share {cores} cores: "
-                "a host reaches its speed only while others are idle"
+                f"{plural(self.hosts, 'host')} with --speed {self.speed:g} share "
+                f"{plural(cores, 'core')}: a host reaches its speed only while others are idle"
             )
         return tuple(found)
 

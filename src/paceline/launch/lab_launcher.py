@@ -30,6 +30,7 @@ from paceline.launch.onhost.connections import unanswered
 from paceline.launch.onhost.rendezvous import INTERFACE_VARIABLES
 from paceline.launch.ports import free_port
 from paceline.launch.processes import Process, run_to_end
+from paceline.units import plural
 
 SHAPE = ("link", "delay", "speed")
 """Options that create a lab for each launch."""
@@ -78,8 +79,8 @@ class LabLauncher(Launcher):
         lab.check()
         if nodes > lab.settings.hosts:
             raise InputError(
-                f"{nodes} nodes exceed the {lab.settings.hosts} "
-                f"host{'s' * (lab.settings.hosts != 1)} of the lab '{lab.name}'",
+                f"{nodes} nodes exceed the {plural(lab.settings.hosts, 'host')} "
+                f"of the lab '{lab.name}'",
                 f"create a larger lab with '{lab.command(nodes)}'",
             )
 

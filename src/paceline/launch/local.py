@@ -21,6 +21,7 @@ from paceline.launch.launcher import (
 from paceline.launch.onhost.addresses import interface_addresses, is_loopback
 from paceline.launch.ports import LOOPBACK, rendezvous_port
 from paceline.launch.processes import Process, run_to_end, start_process
+from paceline.units import plural
 
 LOOPBACK_VARIABLES = {} if sys.platform != "linux" else {"GLOO_SOCKET_IFNAME": "lo"}
 """Makes Gloo use the loopback interface: all ranks are on this machine."""
@@ -35,7 +36,7 @@ class LocalLauncher(Launcher):
     name = "local"
 
     def detect(self) -> Detection:
-        return Detection(True, f"{own_cores()} cores")
+        return Detection(True, plural(own_cores(), "core"))
 
     def hosts(self) -> tuple[LaunchHost, ...]:
         """Return this machine, as often as the user named it; nodes then share its cores."""

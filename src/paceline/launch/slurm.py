@@ -29,7 +29,7 @@ from paceline.launch.slurm_commands import (
     run_slurm,
     slurm_failure_cause,
 )
-from paceline.units import parse_seconds
+from paceline.units import parse_seconds, plural
 
 DIRECTIVES = {
     "partition": "partition",
@@ -85,7 +85,7 @@ class SlurmLauncher(AgentLauncher):
             run_slurm("sinfo", "-h", "-o", "%P")
         except SlurmError as error:
             return Detection(False, "", f"{error}; {REMEDY}")
-        return Detection(True, f"{len(self.hosts())} nodes")
+        return Detection(True, plural(len(self.hosts()), "node"))
 
     def hosts(self) -> tuple[LaunchHost, ...]:
         """Return the usable nodes of the allocation, the partition or the cluster.

@@ -25,7 +25,7 @@ from paceline.spec.resolve_model import Model
 from paceline.spec.resolve_plan import plan_of, program_of
 from paceline.spec.resolve_workload import trace_of, workload_of
 from paceline.topology import parse_topology
-from paceline.units import format_seconds, parse_seconds, parse_share
+from paceline.units import format_seconds, parse_seconds, parse_share, plural
 from paceline.workload.workload import Workload
 
 if TYPE_CHECKING:
@@ -386,8 +386,8 @@ def _measured_elsewhere(
     replica = plan.devices // plan.dp
     if small.devices % replica:
         raise InputError(
-            f"--measured-on {text} has {small.devices} devices, but a replica needs {replica} "
-            f"({plan.label})",
+            f"--measured-on {text} has {plural(small.devices, 'device')}, but a replica needs "
+            f"{replica} ({plan.label})",
             f"measure on a multiple of {replica} devices",
         )
     replicas = small.devices // replica

@@ -20,6 +20,7 @@ from paceline.hardware.machine_profile import MachineProfile
 from paceline.measurement.probe.machine_probe import current_profile
 from paceline.store import Launch, Store
 from paceline.topology import PREDICTED_LINK, PREDICTED_NODES
+from paceline.units import plural
 
 T = TypeVar("T")
 
@@ -59,7 +60,9 @@ class StudyAnalysis:
         return finished(self.launches)
 
     def __repr__(self) -> str:
-        counts = f"{len(self.launches)} launches of {len(self.groups)} configurations"
+        counts = (
+            f"{plural(len(self.launches), 'launch')} of {plural(len(self.groups), 'configuration')}"
+        )
         return f"<StudyAnalysis {self.study}: {counts} under {', '.join(self.frameworks)}>"
 
     @property

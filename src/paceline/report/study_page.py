@@ -113,7 +113,7 @@ def _throughput_fact(label: str, group: LaunchGroup) -> Fact:
     rate, number = group.throughput, Ranged.of(group.throughput)
     decimals = interval_decimals([number])
     interval = interval_text(number, decimals, symmetric=number.half_width is not None)
-    note = f"{interval} (95 %, {rate.launches} launches)" if interval else ""
+    note = f"{interval} (95 %, {plural(rate.launches, 'launch')})" if interval else ""
     return Fact(label, f"{format_number(rate.mean, decimals)} samples/s", note)
 
 

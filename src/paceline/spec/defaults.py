@@ -27,7 +27,7 @@ from paceline.spec.programs import DDP, FSDP, MEGATRON
 from paceline.spec.resolve_model import DEFAULT_BATCH, Model, graph_of, is_large
 from paceline.spec.resolve_plan import plan_of, plan_options
 from paceline.spec.resolve_workload import inputs_of, workload_of
-from paceline.units import format_count
+from paceline.units import format_count, plural
 from paceline.workload.blocks import blocks
 from paceline.workload.graph import RECORDED_BATCH, Graph
 from paceline.workload.precision import precision
@@ -377,4 +377,4 @@ def _spread_text(job: JobOptions, cluster: Cluster) -> str:
     title = "HSDP" if name == FSDP and plan.shard_copies > 1 else _TITLES.get(name, name)
     sharded = f", ZeRO-{plan.zero}" if plan.zero and name != FSDP else ""
     degrees = f"{plan.label} on" if plan.dp != plan.devices else "over"
-    return f"{title} {degrees} {cluster.devices} devices{sharded}"
+    return f"{title} {degrees} {plural(cluster.devices, 'device')}{sharded}"

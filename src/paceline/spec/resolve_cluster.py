@@ -7,7 +7,7 @@ from pathlib import Path
 from paceline.errors import InputError
 from paceline.hardware import Cluster, Link, catalogue
 from paceline.spec.job_options import JobOptions
-from paceline.units import parse_bandwidth, parse_scale
+from paceline.units import parse_bandwidth, parse_scale, plural
 
 
 def cluster_of(cluster: str | Path | Cluster | None, options: JobOptions) -> Cluster:
@@ -43,7 +43,8 @@ def _whole_cluster(
         base = cluster if isinstance(cluster, Cluster) else catalogue.cluster(str(cluster))
         base = replace(base, inter=inter or base.inter, intra=intra or base.intra)
         kept = link is not None and options.get("nics") is None and base.nics_per_node > 1
-        text = f"assumes {base.nics_per_node} NICs of {link} per node, as {base.name} has (--nics)"
+        nics = plural(base.nics_per_node, "NIC")
+        text = f"assumes {nics} of {link} per node, as {base.name} has (--nics)"
         return replace(base, assumed=text) if kept else base
     if not device and options.get("trace") is not None:
         from paceline.predictor.kernels.layer_traces import TRACED_DEVICE
@@ -65,7 +66,9 @@ def _whole_cluster(
         return with_default_links(found, nodes, processes or 1, intra, inter)
     # Nodes of a generation have the same number of RDMA NICs, whatever their rate.
     cluster = with_default_links(found, nodes, processes or 1, intra, inter, usual.cards)
-    assumed = f"assumes {usual.cards} NICs of {link} per node (--nics)" if nodes > 1 else ""
+    assumed = (
+        f"assumes {plural(usual.cards, 'NIC')} of {link} per node (--nics)" if nodes > 1 else ""
+    )
     return replace(cluster, assumed="; ".join(filter(None, (cluster.assumed, assumed))))
 
 

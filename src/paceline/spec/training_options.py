@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, cast
 
 from paceline.errors import InputError
 from paceline.spec.knob import Knob, check_options
-from paceline.units import parse_count, parse_seconds
+from paceline.units import parse_count, parse_seconds, plural
 
 if TYPE_CHECKING:
     from paceline.predictor.prediction import Prediction
@@ -131,6 +131,7 @@ def prices_by_link(options: Mapping[str, Any], link: Any) -> dict[Any, float | N
         prices *= len(links)
     if len(prices) != len(links):
         raise InputError(
-            f"{len(prices)} NIC prices for {len(links)} links", "give one, or one for each --link"
+            f"{plural(len(prices), 'NIC price')} for {plural(len(links), 'link')}",
+            "give one, or one for each --link",
         )
     return dict(zip(links, prices, strict=True))

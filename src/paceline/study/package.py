@@ -106,7 +106,9 @@ class PackageCheck(PublicResult):
         computed = sum(recomputed for _, recomputed, _ in self.files)
         if self.problems:
             return f"{len(self.problems)} of {plural(len(self.files), 'file')} differ"
-        return f"All {len(self.files)} files intact, {computed} recomputed with equal contents"
+        return (
+            f"{plural(len(self.files), 'file')} intact, {computed} recomputed with equal contents"
+        )
 
     def parts(self) -> list[Part]:
         """One row per file that differs, and the summary."""

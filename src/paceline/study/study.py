@@ -14,6 +14,7 @@ from paceline.store import Launch, Status, Store, default_store_path
 from paceline.study import study_result
 from paceline.study.study_settings import StudySettings
 from paceline.topology import PREDICTED_LINK, PREDICTED_NODES
+from paceline.units import plural
 
 if TYPE_CHECKING:
     from paceline.analysis.parity_result import ParityTable
@@ -351,7 +352,7 @@ class Study(PublicResult):
         launches = self.launches
         finished = sum(launch.status is Status.FINISHED for launch in launches)
         model = self.settings.model if self.settings else launches[0].model if launches else "?"
-        return f"{self.name}: {model}, {finished} of {len(launches)} launches finished"
+        return f"{self.name}: {model}, {finished} of {plural(len(launches), 'launch')} finished"
 
     def to_dict(self) -> dict[str, Any]:
         """Settings, outcome and results of each launch."""

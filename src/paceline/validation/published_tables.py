@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from paceline.render.table import Column, Table
+from paceline.units import plural
 from paceline.validation.published_row import PublishedRow
 from paceline.validation.reference_data import Source
 from paceline.validation.row_schema import COLUMNS
@@ -23,7 +24,7 @@ def published_table(rows: Sequence[PublishedRow], chosen: int) -> Table:
         (Column("batch"), lambda row: f"{row[0].global_batch:g}"),
         (Column("rate"), lambda row: f"{row[1]:.5g}"),
         (Column("per s"), lambda row: row[0].throughput_unit),
-        note=f"{chosen} rows match{more}. Batch and throughput are for the whole job.",
+        note=f"{plural(chosen, 'matching row')}{more}. Batch and throughput are for the whole job.",
     )
 
 

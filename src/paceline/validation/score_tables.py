@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from paceline.render.table import Cell, Column, Table
+from paceline.units import plural
 from paceline.validation.cases import Mode
 from paceline.validation.scores import Score
 from paceline.validation.validation_summary import ALWAYS_BY, ModeSummary
@@ -48,9 +49,9 @@ def skipped_lines(summary: ModeSummary, most: int) -> list[str]:
         layout = summary.layout
         rule = layout.to_json()
         lines.append(
-            f"{len(layout.choices)} jobs: chosen layouts are {layout.mean_regret:.1%} slower than "
-            f"the best on average, {layout.largest_regret:.1%} at most; rank correlation "
-            f"{layout.mean_rank_correlation:.2f}. Most replicas first: "
+            f"{plural(len(layout.choices), 'job')}: chosen layouts are {layout.mean_regret:.1%} "
+            f"slower than the best on average, {layout.largest_regret:.1%} at most; rank "
+            f"correlation {layout.mean_rank_correlation:.2f}. Most replicas first: "
             f"{rule['rule_of_thumb_mean_regret']:.1%} and "
             f"{rule['rule_of_thumb_largest_regret']:.1%}."
         )

@@ -13,14 +13,14 @@ def test_degrees_multiply_to_the_devices():
 
 
 def test_degrees_that_do_not_multiply_are_refused_with_the_missing_one():
-    with pytest.raises(InputError, match="= 12, but there are 16 devices") as error:
+    with pytest.raises(InputError, match="= 12, but the cluster has 16 devices") as error:
         Plan(dp=3, tp=4).check_devices(16)
     assert "--dp 4" in error.value.hint
 
 
 def test_data_parallelism_takes_what_is_left():
     assert plan_for(64, tp=8, pp=2).dp == 4
-    with pytest.raises(InputError, match=r"10 devices are not a multiple of tp 4"):
+    with pytest.raises(InputError, match=r"10 devices cannot be divided by tp 4"):
         plan_for(10, tp=4)
 
 

@@ -17,6 +17,7 @@ from paceline.predictor.plan.plan_choices import (
 )
 from paceline.predictor.plan.sync_policy import Synchronisation
 from paceline.predictor.plan.validate_plan import check_consistent
+from paceline.units import plural
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,8 @@ class Plan:
                 hint = f"use --dp {devices // model}, or omit --dp"
             else:
                 hint = f"use a multiple of tp x pp x cp = {model} devices"
-            raise InputError(f"{product} = {self.devices}, but there are {devices} devices", hint)
+            given = plural(devices, "device")
+            raise InputError(f"{product} = {self.devices}, but the cluster has {given}", hint)
 
     def batches(self, batch: int) -> tuple[int, int]:
         """Micro-batch and number of micro-batches for ``batch`` samples per replica."""
@@ -213,7 +215,7 @@ def plan_for(devices: int, *, dp: int | None = None, **fields: Any) -> Plan:
     model = draft.tp * draft.pp * draft.cp
     if dp is None and devices % model:
         raise InputError(
-            f"{devices} devices are not a multiple of tp {draft.tp} x pp {draft.pp} x "
+            f"{plural(devices, 'device')} cannot be divided by tp {draft.tp} x pp {draft.pp} x "
             f"cp {draft.cp} = {model}",
             "use degrees that divide the number of devices",
         )

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from paceline.errors import InputError
 from paceline.predictor.plan.plan_choices import Offload, PipelineSchedule, Recompute
+from paceline.units import plural
 
 if TYPE_CHECKING:
     from paceline.predictor.plan.plan import Plan
@@ -46,7 +47,7 @@ def _check_pipeline(plan: "Plan") -> None:
         )
     if plan.stage_layers and len(plan.stage_layers) != plan.chunks:
         raise InputError(
-            f"{len(plan.stage_layers)} stage sizes for {plan.chunks} chunks "
+            f"{plural(len(plan.stage_layers), 'stage size')} for {plural(plan.chunks, 'chunk')} "
             f"(pp {plan.pp} x interleave {plan.interleave})",
             "give one number of blocks per chunk",
         )

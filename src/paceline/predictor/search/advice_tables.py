@@ -31,7 +31,7 @@ def describe_search(found: "Advised", seconds: float) -> str:
     searches = found.searches
     tried = sum(one.advice.tried for one in searches)
     fitting = sum(one.advice.fitting for one in searches)
-    return f"{tried:,} plans tried in {seconds:.1f} s, {fitting:,} fit"
+    return f"{plural(tried, 'plan')} tried in {seconds:.1f} s; fitting into memory: {fitting:,}"
 
 
 def advice_parts(found: "Advised") -> list[str | Table]:

@@ -98,7 +98,7 @@ class Advised(PublicResult):
     def summary(self) -> str:
         """The number of plans tried, and the best one."""
         best = f"best: {self.best[0].summary()}" if self.best else "none fits"
-        return f"{self.advice.tried:,} plans; {best}"
+        return f"{plural(self.advice.tried, 'plan')}; {best}"
 
     def to_dict(self) -> dict[str, Any]:
         """The fields of ``advise --json``; the time of the search is unknown."""
@@ -182,7 +182,8 @@ def _best_first(found: list[Searched]) -> list[Searched]:
 def _job_text(job: JobRequest) -> str:
     """The cluster, topology and network of a job."""
     options = job.options
-    topology = [f"{options['nodes']} nodes"] if options.get("nodes") else []
+    nodes = options.get("nodes")
+    topology = [plural(nodes, "node")] if nodes else []
     parts = [str(job.model), str(job.cluster or options.get("device"))]
     return ", ".join([*parts, *topology, *([str(options["link"])] if options.get("link") else [])])
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from paceline.errors import InputError
 from paceline.predictor.training_run import DAY, TrainingRun
+from paceline.units import plural
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,8 @@ def within_limits(runs: Sequence[TrainingRun], limits: Limits) -> tuple[Training
 
 def _out_of_reach(runs: list[TrainingRun], limits: Limits) -> InputError:
     quickest = min(runs, key=lambda run: run.seconds.value)
-    days = f"{quickest.seconds.value / DAY:,.3g} days on {quickest.prediction.devices} devices"
+    devices = plural(quickest.prediction.devices, "device")
+    days = f"{quickest.seconds.value / DAY:,.3g} days on {devices}"
     cheapest = min(runs, key=lambda run: run.device_hours.value)
     price = ""
     if limits.budget is not None and cheapest.price is not None:

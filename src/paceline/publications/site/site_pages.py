@@ -33,6 +33,7 @@ from paceline.render.table import Column, Table
 from paceline.report.study_sections.closing import threats_section
 from paceline.report.study_sections.opening import describe_load
 from paceline.store import Launch
+from paceline.units import plural
 
 INDEX = "index.html"
 
@@ -278,12 +279,12 @@ def _summary(results: Sequence[ReproductionResult]) -> list[str]:
         error = sum(abs(point.error) for point in points) / len(points)
         covered = sum(point.covered for point in points)
         sentences.append(
-            f"{len(points)} published values are predicted with a mean error of {error:.0%}; "
-            f"{covered} are inside their 90 % intervals."
+            f"Mean error of {plural(len(points), 'published value')}: {error:.0%}; "
+            f"{covered} inside the 90 % interval."
         )
     load = describe_load(launches)
     idle = f" (load average {load} before them)" if load else ""
-    return [*sentences, f"{len(launches)} launches ran on this machine{idle}."]
+    return [*sentences, f"{plural(len(launches), 'launch')} ran on this machine{idle}."]
 
 
 def _launches(part: MeasuredResult) -> Sequence[Launch]:

@@ -14,7 +14,7 @@ from paceline.render.svg.scale import Scale
 from paceline.render.svg.ticks import finite
 from paceline.step import Origin, Step
 from paceline.step.critical_path import critical_path
-from paceline.units import format_seconds, seconds_unit
+from paceline.units import format_seconds, plural, seconds_unit
 
 _BAR = 20.0
 _STRIP = 3.0
@@ -115,8 +115,9 @@ def draw(info: GanttInfo, width: float) -> str:
         _lane(blocks, layout.bar_top(number), scale, factor)
         for number, blocks in enumerate(_lane_blocks(info, pixel_seconds))
     ]
-    tasks = sum(len(lane.bars) for lane in info.lanes)
-    description = f"{tasks} tasks on {len(info.lanes)} lanes over {format_seconds(info.seconds)}."
+    tasks = plural(sum(len(lane.bars) for lane in info.lanes), "task")
+    lanes = plural(len(info.lanes), "lane")
+    description = f"{tasks} on {lanes} over {format_seconds(info.seconds)}."
     return document(
         width, layout.height, "Timeline of a step", description, key, layout.backdrop(axis), *parts
     )

@@ -14,7 +14,7 @@ from paceline.render.svg.legend import LegendEntry, legend
 from paceline.render.svg.marks import bar
 from paceline.render.svg.row_layout import rows
 from paceline.step import Phase, Step
-from paceline.units import format_seconds, seconds_unit
+from paceline.units import format_seconds, plural, seconds_unit
 
 MOST_ROWS = 48
 SLICES = 160
@@ -131,7 +131,7 @@ def draw(info: HeatmapInfo, width: float) -> str:
             tip = f"{row.label}: {block.phase}\n{format_seconds(block.seconds)}, {block.share:.0%}"
             mark = bar(left, layout.bar_top(number), max(right - left, 0.5), _BAR, tip=tip)
             parts.append(group(mark, class_=phase_colour(block.phase)))
-    described = f"{len(info.rows)} rows of ranks over {format_seconds(info.seconds)}."
+    described = f"{plural(len(info.rows), 'row')} of ranks over {format_seconds(info.seconds)}."
     return document(
         width, layout.height, "Ranks over time", described, key, layout.backdrop(axis), *parts
     )

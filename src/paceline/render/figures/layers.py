@@ -11,7 +11,7 @@ from paceline.render.svg.panel import horizontal_grid
 from paceline.render.svg.scale import BandScale, Scale
 from paceline.render.svg.text_metrics import text_width
 from paceline.render.svg.ticks import finite
-from paceline.units import format_bytes
+from paceline.units import format_bytes, plural
 
 _STRIP = 34.0
 
@@ -68,7 +68,9 @@ def draw(info: LayersInfo, width: float, height: float) -> str:
         below,
     ]
     total = format_bytes(sum(info.sizes))
-    description = f"{len(info.layers)} layers, {total}, in {len(info.messages)} messages."
+    description = (
+        f"{plural(len(info.layers), 'layer')}, {total}, in {plural(len(info.messages), 'message')}."
+    )
     return document(width, height, "Sizes of layers and messages", description, *parts)
 
 
@@ -96,7 +98,7 @@ def _messages(info: LayersInfo, bands: BandScale, top: float) -> str:
         left = bands.edge(message.first)
         right = max(bands.edge(message.last) + bands.width, left + 1)
         size = format_bytes(message.size_bytes)
-        tip = f"message of {size}\n{message.last - message.first + 1} layers"
+        tip = f"message of {size}\n{plural(message.last - message.first + 1, 'layer')}"
         parts.append(bar(left, top + 14, right - left, 8, tip=tip))
         if text_width(size, 11) <= right - left:
             parts.append(text(size, left, top + 9, class_="small"))
