@@ -18,8 +18,9 @@ HEAD = """# Options
 
 `tools/option_reference.py` generates this page from the declarations in `src/paceline/spec`. An
 option has the same name on the command line, as a keyword in Python, in TOML files and in JSON.
-`None`, or leaving an option out, selects the default. Where the value ends in `[,...]`, a list
-gives one row for each value: comma-separated on the command line, a list in Python.
+`None`, or leaving an option out, selects the default. An option whose value ends in `[,...]`
+accepts several values, comma-separated on the command line or a list in Python; the result has one
+row for each value.
 """
 PARTS = (
     (

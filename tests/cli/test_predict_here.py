@@ -124,7 +124,7 @@ def test_nodes_like_this_one_are_joined_by_the_named_link(store):
     found = predicted(store, "--nodes", "4", "--link", "eth_10g")
     assert (found["nodes"], found["devices"], found["cluster"]) == (4, 4, "nodes like this one")
     assert 0 < found["exposed_communication_seconds"] < 0.1
-    with pytest.raises(PacelineError, match="several nodes need a network"):
+    with pytest.raises(PacelineError, match="a prediction for several nodes needs a network"):
         predicted(store, "--nodes", "4")
 
 

@@ -63,7 +63,10 @@ def predict_from_launches(
         if one.model == model and one.provenance == "measured" and ran_natively(one)
     ]
     if any(nodes > 1 for nodes, _ in topologies) and link is None:
-        raise InputError("several nodes need a network", "use --link NAME, such as --link eth_10g")
+        raise InputError(
+            "a prediction for several nodes needs a network",
+            "use --link NAME, such as --link eth_10g",
+        )
     try:
         job = measured_job(
             own, batch=batch, framework=framework, precision=precision, sequence=sequence

@@ -312,7 +312,7 @@ class PlanOptions(TypedDict, total=False):
     loss_kernel: Annotated[
         str | None,
         _plan(
-            "Kernel of the cross entropy: chunked never holds all scores, fused one copy.",
+            "Kernel of the cross entropy: chunked keeps a part of the scores in memory, fused one copy.",
             choices=LossKernel,
             default="that of the framework",
             also="--loss",
@@ -342,7 +342,7 @@ class MeasuredOptions(TypedDict, total=False):
     measured_step: Annotated[
         str | float | None,
         _measured(
-            "Measured step time of a single device or of --measured-on, such as 253ms.",
+            "Measured step time, such as 253ms, of one device or of the topology in --measured-on.",
             metavar="DURATION",
             parse=parse_seconds,
         ),

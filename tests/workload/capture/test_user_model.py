@@ -371,6 +371,8 @@ def test_a_container_that_is_not_registered_is_refused_with_a_hint(tmp_path):
         "import torch\n\n\nclass Data:\n    pass\n\n\ndef make():\n"
         "    return torch.nn.Linear(4, 4), (Data(),)\n"
     )
-    with pytest.raises(InputError, match=r"the example inputs \(Data\) have no tensor") as raised:
+    with pytest.raises(
+        InputError, match=r"the example inputs \(Data\) contain no tensor"
+    ) as raised:
         load_user_model(f"{path}:make")
     assert "register_pytree_node" in raised.value.hint

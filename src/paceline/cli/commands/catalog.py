@@ -123,7 +123,7 @@ def libraries(name: str | None, as_json: bool) -> None:
 
 
 @command.command(
-    short_help="List frameworks as they are modelled.",
+    short_help="List frameworks with the overheads that predictions assume.",
     epilog="\b\nExample:\n  paceline catalog frameworks torch-ddp",
 )
 @_NAME
@@ -166,7 +166,11 @@ def constants(name: str | None, status: str | None, as_json: bool) -> None:
 )
 @_NAME
 @click.option(
-    "--set", "values", multiple=True, metavar="NAME=VALUE", help="Set a placeholder; repeatable."
+    "--set",
+    "values",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Value of a placeholder; repeat for each placeholder.",
 )
 @json_option
 def recipes(name: str | None, values: tuple[str, ...], as_json: bool) -> None:

@@ -40,7 +40,7 @@ Examples:
     "values",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Set a placeholder of the recipe; repeatable.",
+    help="Value of a placeholder of the recipe; repeat for each placeholder.",
 )
 @click.option(
     "--program", metavar="NAME", help="Read steps from the output as the log of this program."

@@ -231,7 +231,7 @@ def advise_per_layer(
     refused = sorted(fields.keys() - {"framework", "synchronisation", "optimizer_state"})
     if refused:
         raise InputError(
-            f"--per-layer does not support {', '.join(refused)}: it divides single layers",
+            f"--per-layer does not support {', '.join(refused)}: it divides layers one by one",
             "omit them, or search whole plans without --per-layer",
         )
     target = cluster_of(cluster, job)

@@ -73,7 +73,7 @@ class ExampleInputs:
         if not tensors:
             kinds = {type(one).__name__ for one in (*self._args, *self._kwargs.values())}
             raise InputError(
-                f"the example inputs ({', '.join(sorted(kinds))}) have no tensor",
+                f"the example inputs ({', '.join(sorted(kinds))}) contain no tensor",
                 "give one, such as 32x3x224x224; register a container of tensors with "
                 "torch.utils._pytree.register_pytree_node",
             )
