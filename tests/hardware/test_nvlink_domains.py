@@ -35,7 +35,7 @@ def test_a_domain_is_the_default_and_a_stated_network_joins_machines():
     larger = with_default_links(GB200, 64, 4)
     assert (larger.nodes, larger.devices_per_node) == (4, 64)
     assert larger.require_network().transport == "rdma"
-    apart = with_default_links(GB200, 16, 4, outer=catalogue.link("ib_ndr_400g"), cards=4)
+    apart = with_default_links(GB200, 16, 4, outer=catalogue.link("ib_ndr_400g"), nics=4)
     assert (apart.nodes, apart.devices_per_node) == (16, 4)
 
 

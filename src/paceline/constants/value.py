@@ -19,7 +19,7 @@ class ConstantStatus(StrEnum):
 class Constant:
     """A number that predictions depend on, in SI units.
 
-        ``name`` is file, table and key (``kernels.matrix.ceiling``). ``fitted_on``
+    ``name`` is file, table and key (``kernels.matrix.ceiling``). ``fitted_on``
     names the measurements of a fitted constant; otherwise it is empty.
     """
 

@@ -44,7 +44,7 @@ Rates = Annotated[Mapping[str, Annotated[float, quantity(_device_flops)]], Key(c
 class Device(SourcedEntry):
     """An accelerator or a CPU. Rates are dense peaks in FLOP/s, sizes in bytes; None is unknown.
 
-        ``matrix_precisions`` are the formats whose peak is that of a matrix unit (tensor core),
+    ``matrix_precisions`` are the formats whose peak is that of a matrix unit (tensor core),
     which only large, aligned GEMMs reach. ``compute_units`` is the number of streaming
     multiprocessors, compute units or cores, ``clock_mhz`` their highest clock.
         ``attainable_flops`` is the best published GEMM rate. ``launch_overhead_seconds`` is the

@@ -22,7 +22,7 @@ TECHNOLOGIES = ("nvlink", "xgmi", "pcie", "memory", "infiniband", "ethernet", "o
 class Link(SourcedEntry):
     """Bandwidth in bytes/s (one direction) and latency in seconds of a kind of connection.
 
-        ``per`` is the unit that the bandwidth applies to. ``latency_seconds`` is that of wire and
+    ``per`` is the unit that the bandwidth applies to. ``latency_seconds`` is that of wire and
     adapter; software latency belongs to the communication library. ``transport`` between nodes
     is ``rdma`` or ``tcp``. ``collective_bandwidth`` is the best measured bus bandwidth of a
     collective, ``sums_in_switch`` whether the switch reduces in the network (e.g. NVLink SHARP).

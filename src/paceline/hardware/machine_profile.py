@@ -42,7 +42,7 @@ class TrainingColocation:
 class TrainingFit:
     """Quantities of a machine fitted to training launches.
 
-        ``job`` describes what was trained. ``compute_factor`` is the step of one process over the
+    ``job`` describes what was trained. ``compute_factor`` is the step of one process over the
     step predicted from the probe (None: not comparable). ``step_variation`` and
         ``launch_variation`` are coefficients of variation within and between launches.
         ``all_reduce_ratio`` is the all-reduce inside training over that of the probe, by ranks.
@@ -73,7 +73,7 @@ class TrainingFit:
 class MachineProfile:
     """Rates of one machine measured by the probe, with ``threads`` threads per rank.
 
-        ``gemm_flops`` maps the size of a square GEMM to FLOP/s, ``memory_bandwidth`` is bytes/s,
+    ``gemm_flops`` maps the size of a square GEMM to FLOP/s, ``memory_bandwidth`` is bytes/s,
     ``all_reduce`` maps a number of ranks to its curve, ``colocation`` to its slowdown.
     ``training`` is the fit of 'paceline calibrate'; None before the first.
     """

@@ -16,7 +16,7 @@ def machine_cluster(
 ) -> Cluster:
     """``nodes`` machines like this one, connected by ``link``, with ``processes`` on each.
 
-        Each process counts as a device: the probe measures the rates of one process. Without a
+    Each process counts as a device: the probe measures the rates of one process. Without a
     profile rates are unknown, so predictions need other measurements.
     """
     name = "this machine" if nodes == 1 else "nodes like this one"

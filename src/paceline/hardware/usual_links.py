@@ -43,6 +43,8 @@ _INNER_OF_FAMILIES = {
     "trainium3": "neuronlink4",
 }
 _INNER_OF_CARDS = ((2024, "pcie5_x16"), (2020, "pcie4_x16"), (0, "pcie3_x16"))
+# Year, network and NICs per device of NVIDIA's servers: DGX H100 has 8 NDR and DGX A100 8 HDR
+# adapters for 8 GPUs, DGX-1 4 EDR adapters for 8.
 _OUTER_OF_SOCKETED = (
     (2022, "ib_ndr_400g", 1.0),
     (2020, "ib_hdr_200g", 1.0),
@@ -72,12 +74,12 @@ _SUPERCHIPS = ("gh200", "gb200", "gb300")
 class DefaultLink:
     """An assumed link.
 
-        ``cards`` is the number of NICs per node, ``spread`` the standard deviation of the log
+    ``nics`` is the number of NICs per node, ``spread`` the standard deviation of the log
     bandwidth among such machines.
     """
 
     link: Link
-    cards: int
+    nics: int
     spread: float
 
 
@@ -104,8 +106,8 @@ def default_inner_link(device: Device) -> DefaultLink:
 def default_outer_link(device: Device, devices_per_node: int) -> DefaultLink:
     table = _OUTER_OF_SOCKETED if _is_socketed(device) else _OUTER_OF_CARDS
     name, per_device = next((name, each) for since, name, each in table if _year(device) >= since)
-    cards = max(1, round(per_device * devices_per_node))
-    return DefaultLink(catalogue.link(name), cards, _OUTER_SPREAD)
+    nics = max(1, round(per_device * devices_per_node))
+    return DefaultLink(catalogue.link(name), nics, _OUTER_SPREAD)
 
 
 def with_default_links(
@@ -114,7 +116,7 @@ def with_default_links(
     devices_per_node: int,
     inner: Link | None = None,
     outer: Link | None = None,
-    cards: int | None = None,
+    nics: int | None = None,
 ) -> Cluster:
     """A cluster of one kind of device, with default links where none is stated.
 
@@ -128,7 +130,7 @@ def with_default_links(
     if joined is not None and is_fabric and nodes > 1 and devices_per_node <= joined.machine:
         machine, devices = devices_per_node, nodes * devices_per_node
         nodes = fewest_domains(nodes, devices_per_node, joined.devices)
-        devices_per_node, outer, cards = devices // nodes, None, None
+        devices_per_node, outer, nics = devices // nodes, None, None
         notes.append(f"assumes NVLink domains of {devices_per_node} devices (--link)")
     if devices_per_node > 1 and inner is None:
         usual = default_inner_link(device)
@@ -136,9 +138,9 @@ def with_default_links(
         notes.append(f"assumes {inner.name} inside a node (not stated)")
     if nodes > 1 and outer is None:
         usual = default_outer_link(device, devices_per_node)
-        outer, cards, spread = usual.link, cards or usual.cards, usual.spread
+        outer, nics, spread = usual.link, nics or usual.nics, usual.spread
         notes.append(
-            f"assumes {cards} x {outer.name} per node (network not stated); set another with --link"
+            f"assumes {nics} x {outer.name} per node (network not stated); set another with --link"
         )
     return Cluster(
         device.name,
@@ -148,7 +150,7 @@ def with_default_links(
         inner if devices_per_node > 1 else None,
         outer,
         host=host_link(device),
-        nics_per_node=cards or 1,
+        nics_per_node=nics or 1,
         bandwidth_spread=spread,
         assumed="; ".join(notes),
         machine=machine,

@@ -312,7 +312,7 @@ class PlanOptions(TypedDict, total=False):
     loss_kernel: Annotated[
         str | None,
         _plan(
-            "Kernel of the cross entropy: chunked keeps a part of the scores in memory, fused one copy.",
+            "Cross-entropy kernel: chunked keeps part of the scores in memory, fused one copy.",
             choices=LossKernel,
             default="that of the framework",
             also="--loss",

@@ -65,9 +65,9 @@ def _whole_cluster(
     if inter is None or inter.transport != "rdma" or options.get("nics") is not None:
         return with_default_links(found, nodes, processes or 1, intra, inter)
     # Nodes of a generation have the same number of RDMA NICs, whatever their rate.
-    cluster = with_default_links(found, nodes, processes or 1, intra, inter, usual.cards)
+    cluster = with_default_links(found, nodes, processes or 1, intra, inter, usual.nics)
     assumed = (
-        f"assumes {plural(usual.cards, 'NIC')} of {link} per node (--nics)" if nodes > 1 else ""
+        f"assumes {plural(usual.nics, 'NIC')} of {link} per node (--nics)" if nodes > 1 else ""
     )
     return replace(cluster, assumed="; ".join(filter(None, (cluster.assumed, assumed))))
 

@@ -18,7 +18,7 @@ MessageSeconds = Callable[[Any], Any]
 class Message:
     """Gradients sent together: indices of their layers, and their size.
 
-        ``layers`` counts from the input (0 is the first layer), in the order in which backward
+    ``layers`` counts from the input (0 is the first layer), in the order in which backward
     finishes them, so the message is ready when the last one is.
     """
 
@@ -71,7 +71,7 @@ def messages(
 def bucket_lengths(sizes: Sequence[float], first_bytes: float, bucket_bytes: float) -> list[int]:
     """Number of tensors per bucket, filled in the order given.
 
-        A bucket closes as soon as it reaches its limit, as in PyTorch's reducer, so it may exceed
+    A bucket closes as soon as it reaches its limit, as in PyTorch's reducer, so it may exceed
     the limit by its last tensor; the last bucket holds the rest.
     """
     lengths: list[int] = []
