@@ -1,6 +1,8 @@
 """Constants of the predictor: value, unit, source and status, and overrides."""
 
 from paceline.constants.constant_registry import (
+    Constant,
+    ConstantStatus,
     built_from_constants,
     constant,
     number,
@@ -8,7 +10,6 @@ from paceline.constants.constant_registry import (
     overridden,
     shipped_constants,
 )
-from paceline.constants.value import Constant, ConstantStatus
 
 __all__ = [
     "Constant",

@@ -6,18 +6,46 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from fnmatch import translate
 from functools import cache, lru_cache, wraps
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 from paceline import units
-from paceline.constants.value import Constant, ConstantStatus
 from paceline.errors import InputError
 from paceline.file_errors import Problems
 from paceline.located_toml import TomlTable, shipped_toml
 from paceline.naming import look_up, nearest
 from paceline.typed_toml import read_table, split_table
+
+
+class ConstantStatus(StrEnum):
+    """How the value of a constant was obtained."""
+
+    FACT = "fact"
+    """Stated by the source, e.g. the code of a library."""
+    PRIOR = "prior"
+    """An expert judgement, to be fitted or calibrated."""
+    FITTED = "fitted"
+    """Chosen so that predictions agree with the measurements in ``fitted_on``."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A number that predictions depend on, in SI units.
+
+    ``name`` is file, table and key (``kernels.matrix.ceiling``). ``fitted_on``
+    names the measurements of a fitted constant; otherwise it is empty.
+    """
+
+    name: str
+    value: float
+    unit: str
+    source: str
+    status: ConstantStatus
+    fitted_on: str = ""
+
 
 FILES = (
     *("kernels", "overheads", "libraries", "parallelism", "spread", "corrections", "explain"),

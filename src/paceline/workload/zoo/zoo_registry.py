@@ -107,7 +107,7 @@ def _images() -> dict[str, ZooEntry]:
         "inception_v3_aux": network("Inception", "inception.inception_v3_aux"),
     }
     for depth in (20, 32, 44, 56, 110):
-        table[f"resnet{depth}"] = network("ResNet, CIFAR-10", "resnet_cifar.cifar_resnet", depth)
+        table[f"resnet{depth}"] = network("ResNet, CIFAR-10", "resnet.cifar_resnet", depth)
     for version in ("v1", "v1.5"):
         for depth in (18, 34, 50, 101, 152):
             name = f"resnet{depth}" if version == "v1" else f"resnet{depth}_{version}"
@@ -129,10 +129,10 @@ def _scenes() -> dict[str, ZooEntry]:
     return {
         "unet": network("U-Net", "unet.unet"),
         "unet_medical": network("U-Net", "unet.unet", "unet_medical"),
-        "unet_industrial": network("U-Net", "unet_industrial.unet_industrial"),
-        "unet3d": network("U-Net", "unet3d.unet3d"),
-        "nnunet_2d": network("U-Net", "unet3d.nnunet_2d"),
-        "nnunet_3d": network("U-Net", "unet3d.nnunet_3d"),
+        "unet_industrial": network("U-Net", "unet.unet_industrial"),
+        "unet3d": network("U-Net", "unet.unet3d"),
+        "nnunet_2d": network("U-Net", "unet.nnunet_2d"),
+        "nnunet_3d": network("U-Net", "unet.nnunet_3d"),
         "ssd300_resnet34": network("SSD", "ssd.ssd300_resnet34"),
         "ssd300_resnet50": network("SSD", "ssd.ssd300_resnet50"),
         "retinanet_resnext50": network("RetinaNet", "retinanet.retinanet_resnext50"),

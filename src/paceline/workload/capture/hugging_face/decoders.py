@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from paceline.workload.capture.hugging_face.common import common_sizes
-from paceline.workload.capture.hugging_face.fields import Config
+from paceline.workload.capture.hugging_face.fields import Config, common_sizes
 from paceline.workload.zoo.transformers import TransformerShape
 
 WITHOUT_IMAGES = "only the text model is included; the image encoder is left out"

@@ -1,8 +1,7 @@
 """Decoders before Llama: layer norms, biases, learned, rotary or ALiBi positions."""
 
 from paceline.errors import InputError
-from paceline.workload.capture.hugging_face.common import common_sizes, position_rows
-from paceline.workload.capture.hugging_face.fields import Config
+from paceline.workload.capture.hugging_face.fields import Config, common_sizes, position_rows
 from paceline.workload.zoo.transformers import TransformerShape
 
 

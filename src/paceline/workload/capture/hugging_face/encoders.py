@@ -4,8 +4,15 @@ from collections.abc import Callable
 from functools import partial
 
 from paceline.errors import InputError
-from paceline.workload.capture.hugging_face.common import common_sizes, position_rows, sequence_of
-from paceline.workload.capture.hugging_face.fields import ACTIVATIONS, HEADS, OTHERS, Config
+from paceline.workload.capture.hugging_face.fields import (
+    ACTIVATIONS,
+    HEADS,
+    OTHERS,
+    Config,
+    common_sizes,
+    position_rows,
+    sequence_of,
+)
 from paceline.workload.graph import Graph
 from paceline.workload.zoo.transformers import TransformerShape
 from paceline.workload.zoo.transformers.encoder_decoder import (

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from paceline.errors import InputError
 from paceline.workload.capture.hugging_face import decoders, sparse
-from paceline.workload.capture.hugging_face.common import sequence_of
-from paceline.workload.capture.hugging_face.fields import OTHERS, Config
+from paceline.workload.capture.hugging_face.fields import OTHERS, Config, sequence_of
 from paceline.workload.zoo.transformers import (
     Experts,
     LayerKind,
