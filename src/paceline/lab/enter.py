@@ -11,6 +11,7 @@ import ctypes
 import os
 import sys
 
+# linux/sched.h; 126 is the exit code of shells for a command that cannot be run.
 CLONE_NEWNET = 0x40000000
 CANNOT_RUN = 126
 

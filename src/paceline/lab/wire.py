@@ -18,6 +18,7 @@ import time
 from collections import deque
 from contextlib import suppress
 
+# Constants of Linux (linux/if_ether.h, linux/if_packet.h, asm/socket.h, linux/prctl.h).
 ETH_P_ALL = 3
 SOL_PACKET, PACKET_VNET_HDR, PACKET_IGNORE_OUTGOING = 263, 15, 23
 SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33

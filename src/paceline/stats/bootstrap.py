@@ -8,6 +8,7 @@ import numpy as np
 from paceline.stats.estimate import CONFIDENCE, Estimate, estimate
 from paceline.stats.normality import ENOUGH, check_log_normality
 
+# Intervals need at least 1,000 (Efron and Tibshirani 1993, "An introduction to the bootstrap").
 RESAMPLES = 2000
 BOOTSTRAP_SUFFICES = 20
 """With fewer launches the coverage of the bootstrap is below that of Student's t."""

@@ -9,6 +9,7 @@ import math
 from paceline.stats.distributions import SIGNIFICANCE, lower_tail
 from paceline.stats.estimate import student_t
 
+# The convention since Cohen 1988, "Statistical power analysis for the behavioral sciences".
 POWER = 0.8
 ROUNDS = 4000
 """Simulated comparisons; the standard error of a power of 80 % is then 0.6 %."""

@@ -19,11 +19,13 @@ import numpy.typing as npt
 
 from paceline.stats.step_statistics import autocorrelation
 
+# Standard deviation of a normal distribution over its median absolute deviation.
 NORMAL_MAD = 1.4826
 FINEST = 1e-3
 """Resolution of clocks, as a fraction of a step."""
 
 _PENALTY = 5.6
+# At a correlation of 1 the long-run variance below would be infinite.
 _LARGEST_CORRELATION = 0.9
 
 

@@ -130,6 +130,7 @@ class _Costing:
         return Affine(owned * width, count.per_sample * width)
 
     def _backward_bytes(self, node: "Node", alone: "_Alone") -> Affine:
+        # Autograd adds the gradients of further consumers; recorded bytes include that.
         further = self.consumers[node.name] - 1
         if further < 1 or not alone.trains or node.op.holds_gradient_sums:
             return alone.backward_bytes

@@ -7,6 +7,7 @@ import sys
 
 from rank_exchange import exchange, own_address
 
+# linux/sched.h: a host name of its own.
 CLONE_NEWUTS = 0x04000000
 
 

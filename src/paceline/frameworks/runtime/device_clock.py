@@ -12,6 +12,7 @@ import sys
 import time
 from contextlib import suppress
 
+# linux/prctl.h; the default slack of 50 us would make each sleep late by that much.
 PR_SET_TIMERSLACK = 29
 SHORTEST_SLEEP_SECONDS = 200e-6
 """Shortest sleep; a skipped one is made up by the next, since deadlines are absolute."""

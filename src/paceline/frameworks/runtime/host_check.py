@@ -25,6 +25,7 @@ from host_devices import devices
 
 ROUND_TRIPS = 200
 CHUNK = bytes(1 << 18)
+# The ioctl that reads the address of an interface (linux/sockios.h).
 SIOCGIFADDR = 0x8915
 
 

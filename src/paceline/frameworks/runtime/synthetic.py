@@ -34,6 +34,7 @@ import struct
 from typing import Any
 
 _MASK = 2**64 - 1
+# 2**64 over the golden ratio, and the multipliers of SplitMix64 (Steele, Lea and Flood 2014).
 _GOLDEN = 0x9E3779B97F4A7C15
 _FIRST = 0xBF58476D1CE4E5B9
 _SECOND = 0x94D049BB133111EB

@@ -153,6 +153,8 @@ class RelativeAttention(Op):
         moved = elements(query) + elements(key) + elements(value) + elements(query)
         weights = count_parameters(self.parameters(inputs))
         forward, backward = dot_products(queries, keys, self.head_dim, self.heads)
+        # The scores by position are a second matrix, shifted and added to those by content (Dai et
+        # al. 2019, appendix B): it is written once and read once more than in plain attention.
         by_position = Gemm(queries, keys, self.head_dim, self.heads, "count")
         by_position_backward = (
             Gemm(queries, self.head_dim, keys, self.heads, "count"),

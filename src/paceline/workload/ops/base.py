@@ -18,7 +18,7 @@ class Op(ABC):
 
     `operation` makes a subclass a frozen dataclass; its fields are its JSON form. Shapes are those
     of one sample. Their dimensions may be arrays, so subclasses compare them only with the
-    functions of `sizes`. Errors describe the shapes; the graph adds the name of the node.
+    functions of `dimensions`. Errors describe the shapes; the graph adds the name of the node.
     """
 
     kind: ClassVar[str]

@@ -14,6 +14,7 @@ from paceline.workload.ops.dimensions import (
 )
 from paceline.workload.ops.work import Kept, Traffic, Work
 
+# Input, forget, cell and output gate (Hochreiter and Schmidhuber 1997, Gers et al. 2000).
 _GATES = 4
 
 

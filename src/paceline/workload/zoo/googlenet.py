@@ -16,6 +16,7 @@ _MODULES = {
     "5a": (256, 160, 320, 32, 128, 128),
     "5b": (384, 192, 384, 48, 128, 128),
 }
+# Weight of the losses of the auxiliary heads (section 5 of the paper).
 _AUXILIARY_WEIGHT = 0.3
 
 

@@ -12,6 +12,7 @@ from paceline.workload.zoo.pyramid import WIDTH, backbone, detector, pyramid, sh
 from paceline.workload.zoo.resnet import Bottleneck
 
 _ROWS, _COLUMNS = 800, 1344
+# COCO's 80 classes and the background.
 _CLASSES = 81
 _SAMPLED_ANCHORS, _BOXES, _MASKS = 256, 512, 128
 _MASK_SIDE = 28

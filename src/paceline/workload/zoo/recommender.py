@@ -10,6 +10,7 @@ from paceline.workload import ops
 from paceline.workload.graph import Graph
 from paceline.workload.zoo.network_builder import NetworkBuilder
 
+# A click of Criteo has 13 numbers and 26 categories.
 _DENSE_FIELDS = 13
 _CRITEO_FIELDS = 26
 _WIDE_FIELDS = 2

@@ -9,7 +9,9 @@ from paceline.workload.zoo.pyramid import WIDTH, backbone, detector, pyramid, sh
 from paceline.workload.zoo.resnet import Bottleneck
 
 _SIDE = 800
+# The classes of Open Images that MLPerf trains on.
 _CLASSES = 264
+# Three scales times three aspect ratios (Lin et al. 2017).
 _ANCHORS_PER_POSITION = 9
 _ANCHORS = _ANCHORS_PER_POSITION * sum(side**2 for side in (100, 50, 25, 13, 7))
 

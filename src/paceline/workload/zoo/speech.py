@@ -9,6 +9,7 @@ from paceline.workload.zoo.network_builder import NetworkBuilder
 
 _MEL_BANDS = 64
 _FRAMES = 1670
+# Letters, space, apostrophe and the blank of CTC.
 _CHARACTERS = 29
 _LONGEST_TEXT = 200
 # Kernel, width and dropout of Jasper's five pairs of blocks.

@@ -7,7 +7,9 @@ from paceline.workload.graph import Graph
 from paceline.workload.zoo.network_builder import NetworkBuilder
 from paceline.workload.zoo.resnet import Bottleneck, basic_stage, bottleneck_stage, resnet_stem
 
+# COCO's 80 classes and the background.
 _CLASSES = 81
+# Maps of 38, 19, 10, 5, 3 and 1 squared with the boxes below (Liu et al. 2016).
 _ALL_BOXES = 8732
 # Default boxes per position of each feature map.
 _BOXES = (4, 6, 6, 6, 4, 4)

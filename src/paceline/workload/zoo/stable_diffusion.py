@@ -12,6 +12,7 @@ from paceline.workload.zoo.transformers.transformer_layers import attention
 
 _SIDE, _LATENT_CHANNELS = 512, 4
 _VOCABULARY, _TEXT_LENGTH, _TEXT_WIDTH, _TEXT_LAYERS = 49_408, 77, 1024, 23
+# Channels of the first level, their multiples by level, and channels per head of attention.
 _WIDTH = 320
 _TIME_WIDTH = 4 * _WIDTH
 _MULTIPLES = (1, 2, 4, 4)

@@ -17,6 +17,7 @@ from paceline.workload.zoo.network_builder import NetworkBuilder
 from paceline.workload.zoo.transformers import LayerKind, TransformerShape
 from paceline.workload.zoo.transformers.transformer_layers import feed_forward
 
+# Words of WikiText-103, and the first word of each further cluster of the adaptive softmax.
 _VOCABULARY = 267_735
 _CUTOFFS = (19_997, 39_997, 199_997)
 
