@@ -92,7 +92,8 @@ def comparison_table(found: "Advised") -> Table:
         keys=len(factors) or 1,
     )
     return with_interval_note(
-        table, "vs best: ratio of throughputs; its errors are shared, so it is known better."
+        table,
+        "vs best: ratio of throughputs; errors that both share cancel, so it is more certain.",
     )
 
 

@@ -93,7 +93,7 @@ def interval(timeline: Timeline, reference: ModelledStep | None) -> ThroughputIn
         return ThroughputInterval.symmetric(together)
     # CPUs are not among the published measurements (data/constants/spread.toml).
     if job.fitted is None:
-        unfitted = math.hypot(number("spread.model_error.untaught"), division_error(timeline))
+        unfitted = math.hypot(number("spread.model_error.unfitted"), division_error(timeline))
         return ThroughputInterval.symmetric(unfitted)
     rule = job.fitted.rule(KNOWN_WORK if evidence.knows_work else COLD)
     variance = correction_variance(timeline, job.fitted, reference)
