@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from paceline.naming import nearest
+from paceline.units import plural
 from paceline.validation.published_row import Configuration, PublishedRow
 
 
@@ -255,7 +256,8 @@ def _inconsistency(values: Mapping[str, object]) -> str:
     devices, nodes, per_node = (values[n] for n in ("devices", "nodes", "devices_per_node"))
     assert isinstance(devices, int) and isinstance(nodes, int) and isinstance(per_node, int)
     if nodes * per_node != devices:
-        return f"{nodes} nodes of {per_node} devices are not {devices} devices"
+        given = f"{plural(nodes, 'node')} of {plural(per_node, 'device')}"
+        return f"{given} do not have {plural(devices, 'device')}"
     product = 1
     for name in ("dp", "tp", "pp", "cp"):
         degree = values.get(name)

@@ -107,9 +107,9 @@ def test_micro_batches(fields, batch, expected):
 def test_plans_for_devices():
     assert plan_for(16, tp=2, pp=2).dp == 4
     assert plan_for(16, tp=2, pp=2, dp=4, ep=2).ep == 2
-    with pytest.raises(InputError, match="not a multiple"):
+    with pytest.raises(InputError, match="cannot be divided"):
         plan_for(10, tp=4)
-    with pytest.raises(InputError, match="there are 16 devices"):
+    with pytest.raises(InputError, match="has 16 devices"):
         plan_for(16, tp=2, dp=4)
 
 
