@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from paceline.naming import nearest
-from paceline.units import plural
 from paceline.validation.published_row import Configuration, PublishedRow
 
 
@@ -256,8 +255,7 @@ def _inconsistency(values: Mapping[str, object]) -> str:
     devices, nodes, per_node = (values[n] for n in ("devices", "nodes", "devices_per_node"))
     assert isinstance(devices, int) and isinstance(nodes, int) and isinstance(per_node, int)
     if nodes * per_node != devices:
-        given = f"{plural(nodes, 'node')} of {plural(per_node, 'device')}"
-        return f"{given} do not have {plural(devices, 'device')}"
+        return f"nodes x devices_per_node = {nodes} x {per_node}, but devices = {devices}"
     product = 1
     for name in ("dp", "tp", "pp", "cp"):
         degree = values.get(name)
