@@ -286,4 +286,178 @@ MORE_PROGRAMS = {
         30,
         10**6,
     ),
+    "kuangliu": Program(
+        lambda s: (
+            f" [{'=' * (s.k * 60 // s.size)}>{'.' * 10}]  Step: {1e3 * s.last:.0f}ms | Tot: {s.epoch_busy:.0f}s{int(s.epoch_busy * 1e3) % 1000}ms | Loss: {s.loss:.3f} | Acc: 51.2% (256/500) {s.k}/{s.size} "
+        ),
+        0.053,
+        1,
+        60,
+        391,
+        unclear=True,
+    ),
+    "tensorpack2": Program(
+        lambda s: (
+            f"[{s.at('%m%d %H:%M:%S')} @base.py:275] Epoch {s.n} (global_step {s.n * 390}) finished, time:{390 * s.dt:.1f} seconds."
+        ),
+        0.31,
+        1,
+        unclear=True,
+    ),
+    "allennlp": Program(
+        lambda s: bar(f"accuracy: 0.5123, loss: {s.loss:.4f} ||", s.k, s.size, s.epoch_busy),
+        0.21,
+        20,
+        40,
+        10**5,
+    ),
+    "mmf": Program(
+        lambda s: (
+            f"{s.at('%Y-%m-%dT%H:%M:%S')} | INFO | mmf.trainers.callbacks.logistics : progress: {s.n}/88000, train/total_loss: {s.loss:.4f}, experiment: x, epoch: 1, num_updates: {s.n}, iterations: {s.n}, max_updates: 88000, lr: 0.00001, ups: {1 / s.dt:.2f}, time: {int(s.dt * s.stride // 60):02d}m {int(s.dt * s.stride % 60):02d}s 345ms, time_since_start: 03m 11s 123ms, eta: 10h 12m"
+        ),
+        0.81,
+        100,
+        size=10**6,
+    ),
+    "cyclegan": Program(
+        lambda s: (
+            f"(epoch: {s.e + 1}, iters: {s.k * 4}, time: {s.last / 4:.3f}, data: 0.002) G_GAN: {s.loss:.3f} D_real: 0.5"
+        ),
+        0.81,
+        25,
+        size=10**5,
+        unclear=True,
+    ),
+    "ppdet": Program(
+        lambda s: (
+            f"[{s.at('%m/%d %H:%M:%S')}] ppdet.engine INFO: Epoch: [{s.e}] [{s.k:4d}/{s.size}] learning_rate: 0.001 loss: {s.loss:.6f} eta: 1:10:12 batch_cost: {s.dt:.4f} data_cost: 0.0021 ips: {8 / s.dt:.4f} images/s"
+        ),
+        0.51,
+        20,
+        size=1000,
+    ),
+    "nanot5": Program(
+        lambda s: (
+            f"[{s.at3}][Main][INFO] - [train] Step {s.n} out of 65536 | Loss --> {s.loss:.3f} | Grad_l2 --> 1.231 | Weights_l2 --> 7113.121 | Lr --> 0.010 | Seconds_per_step --> {s.dt:.3f} | "
+        ),
+        1.23,
+        100,
+        size=10**6,
+    ),
+    "char_rnn": Program(
+        lambda s: (
+            f"{s.n}/21150 (epoch {s.n / 423:.3f}), train_loss = {s.loss:.8f}, grad/param norm = 5.1e-01, time/batch = {s.last:.4f}s"
+        ),
+        0.431,
+        1,
+        size=10**6,
+    ),
+    "word_lm": Program(
+        lambda s: (
+            f"| epoch {s.e + 1:3d} | {s.k:5d}/{s.size:5d} batches | lr 20.00 | ms/batch {1e3 * s.dt:5.2f} | loss {s.loss:5.2f} | ppl {s.loss * 99:8.2f}"
+        ),
+        0.0123,
+        200,
+        size=2983,
+    ),
+    "txl": Program(
+        lambda s: (
+            f"| epoch {s.e + 1:3d} step {s.n:8d} | {s.k:6d} batches | lr 0.00025 | ms/batch {1e3 * s.dt:5.2f} | loss {s.loss:5.2f} | ppl {s.loss * 99:9.3f}"
+        ),
+        0.512,
+        200,
+        size=10**6,
+    ),
+    "tf_cifar": Program(
+        lambda s: (
+            f"{s.at()}.123456: step {s.n}, loss = {s.loss:.2f} ({128 / s.dt:.1f} examples/sec; {s.dt:.3f} sec/batch)"
+        ),
+        0.104,
+        10,
+        size=10**6,
+    ),
+    "hand_tokens": Program(
+        lambda s: (
+            f"{s.at()} step {s.n} | loss {s.loss:.3f} | {65536 / s.dt:.0f} tok/s | {65536 * s.n / 1e6:.2f}M tokens seen"
+        ),
+        0.83,
+        10,
+        24,
+        size=10**6,
+    ),
+    "hand_accum": Program(
+        lambda s: (
+            f"micro step {s.n * 4} | opt step {s.n} | loss {s.loss:.3f} | {1e3 * s.dt / 4:.1f} ms per micro step"
+        ),
+        0.83,
+        1,
+        24,
+        size=10**6,
+        unclear=True,
+    ),
+    "hand_eta_only": Program(
+        lambda s: f"[{s.n:5d}/10000] loss {s.loss:.3f} ETA {clock(s.dt * (10000 - s.n), True)}",
+        0.83,
+        10,
+        24,
+        size=10**6,
+        unclear=True,
+    ),
+    "hand_hours": Program(
+        lambda s: f"step {s.n} loss {s.loss:.3f} elapsed {s.now / 3600:.4f} h",
+        12.3,
+        10,
+        24,
+        size=10**6,
+    ),
+    "slurm_ranks": Program(
+        lambda s: [f"{r}: step {s.n} loss {s.loss:.3f} step_time {s.dt:.3f}s" for r in range(4)],
+        1.2,
+        1,
+        24,
+        size=10**6,
+    ),
+    "tmux": Program(
+        lambda s: [f"\x1b[2K\rstep {s.n}/900 loss {s.loss:.3f} {s.dt:.3f}s/step", "\x1b[1A"],
+        1.2,
+        1,
+        24,
+        size=10**6,
+    ),
+    "gpu_util_noise": Program(
+        lambda s: [
+            f"{s.at()} step {s.n} loss {s.loss:.3f}",
+            f"{s.at()} GPU 0: util 98% mem 31.2GB power 287.3W temp 61C clock 1410 MHz",
+        ],
+        1.9,
+        5,
+        30,
+        size=10**6,
+    ),
+    "eval_heavy": Program(
+        lambda s: [
+            f"step {s.n} loss {s.loss:.3f} time {1e3 * s.dt:.1f}ms",
+            *([f"step {s.n} eval loss 2.1 time 9123.4ms"] if s.n % 8 == 0 else []),
+        ],
+        0.3,
+        1,
+        42,
+        size=10**6,
+    ),
+    "ckpt_in_time": Program(
+        lambda s: (
+            f"iter {s.n} loss {s.loss:.3f} iter_time {s.dt + (4 if s.n % 20 == 0 else 0):.3f}s"
+        ),
+        0.3,
+        1,
+        60,
+        size=10**6,
+    ),
+    "resumed_total": Program(
+        lambda s: f"step {s.n + 50000} | loss {s.loss:.3f} | total time {36000 + s.now:.1f}s",
+        0.71,
+        10,
+        30,
+        size=10**6,
+    ),
 }

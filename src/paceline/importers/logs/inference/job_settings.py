@@ -75,7 +75,7 @@ class JobSettings:
                 log.facts[name] = text if value is None else float(value)
         known = {name: value for name, value in self.found.items() if name not in self.unclear}
         for name in sorted(self.unclear & self.found.keys()):
-            log.warn(f"the log states several {name.replace('_', ' ')}, or tokens: none is used")
+            log.warn(f"several values of {name.replace('_', ' ')}, or tokens: none is used")
         ranks, batch = known.get("ranks"), known.get("global_batch")
         each, accumulation = known.get("batch_per_device"), known.get("accumulation")
         part = (each or 0) * (accumulation or 1)

@@ -3,11 +3,14 @@
 import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 
 from paceline.importers.logs.parsing.line_clock import stamp
 from paceline.importers.logs.parsing.printed_numbers import SUFFIXES, finite, half_unit
 
 MOST_FIELDS = 60
+REMEMBERED = 4096
+"""Lines and labels whose fields are kept: the begin of a log is read twice, labels repeat."""
 
 
 class FieldKind(StrEnum):
@@ -62,7 +65,7 @@ _TIME_UNITS = (
     (r"(?:microseconds?|us|µs)", 1e-6),
     (_SECOND, 1.0),
     (r"(?:minutes?|mins?)", 60.0),
-    (r"(?:hours?|hrs)", 3600.0),
+    (r"(?:hours?|hrs?|h)", 3600.0),
 )
 _RATE_UNITS = (
     (_STEP, FieldKind.STEP_RATE),
@@ -99,10 +102,14 @@ _SHORT_STAMP = re.compile(
     r"(?:(\d\d)[-/]?(\d\d)(?:/20\d\d)?[ _])?(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?"
 )
 _ETA = re.compile(r"eta|remain|left\b|\btogo\b|expected|estimated|<\s*$", re.I)
+_NO_QUANTITY = re.compile(r"[A-Za-z_]|\.\w|%|\s?[KMGT]i?B\b|\s(?:m|d|days?|weeks?)\b")
+"""Text after a number in a name, a memory size, or a coarse time."""
+_MAY_BE_UNIT = re.compile(r"\s*[A-Za-zµ/]")
 _WORDS = re.compile(r"[a-zµ][\w./]*(?:\s*\([a-z/ ]{1,20}\))?|\([a-z/ ]{1,20}\)", re.I)
 
 
-def fields_of(text: str) -> list[LogField]:
+@lru_cache(maxsize=REMEMBERED)
+def fields_of(text: str) -> tuple[LogField, ...]:
     """The labelled numbers of a line, in order; time stamps of the line are left out."""
     text = _STAMPS.sub(lambda found: " " * len(found[0]), text)
     found: list[LogField] = []
@@ -122,7 +129,7 @@ def fields_of(text: str) -> list[LogField]:
             before = label
             continue
         if match is None:
-            return found
+            break
         position = match.end()
         if any(start < match.start() < stop for start, stop in inside):
             continue
@@ -137,7 +144,7 @@ def fields_of(text: str) -> list[LogField]:
             found.append(field)
         before, position = field.label, max(stop, position)
         end = position
-    return found
+    return tuple(found)
 
 
 def _as_mean(field: LogField, before: list[LogField]) -> LogField:
@@ -151,6 +158,7 @@ def _continued(label: str) -> str:
     return label if label.endswith("+") or not label else f"{label}+"
 
 
+@lru_cache(maxsize=REMEMBERED)
 def _label(text: str) -> str:
     """The last words before a number, in lower case, without separators."""
     words = _WORDS.findall(re.split(r"[|,;{}\[\]]", text.rstrip("|,;{}[]\"'=:( \t"))[-1])
@@ -185,7 +193,7 @@ def _number_field(label: str, match: re.Match[str], text: str) -> tuple[LogField
         in_mean = before.count("(") > before.count(")")
         label = f"{root}/s{'/gpu' if each else ''}{'+' if in_mean else ''}"
     if kind is FieldKind.PLAIN:
-        if re.match(r"[A-Za-z_]|\.\w|%|\s?[KMGT]i?B\b", rest):
+        if _NO_QUANTITY.match(rest):
             return None, match.end()
         kind, scale, each = _unit_of_label(label)
     return (
@@ -202,6 +210,8 @@ def _number_field(label: str, match: re.Match[str], text: str) -> tuple[LogField
 
 def _unit(rest: str) -> tuple[FieldKind, float, bool, int]:
     """Kind, factor to SI, whether per device, and length of the unit in front of ``rest``."""
+    if _MAY_BE_UNIT.match(rest) is None:
+        return FieldKind.PLAIN, 1.0, False, 0
     for unit, scale in _TIME_UNITS:
         match = re.match(rf"\s?{unit}(?:{_PER}(?P<step>{_STEP})\b)?(?![\w/])", rest, re.I)
         if match:
@@ -226,8 +236,12 @@ def _unit(rest: str) -> tuple[FieldKind, float, bool, int]:
     return FieldKind.PLAIN, 1.0, False, 0
 
 
+@lru_cache(maxsize=REMEMBERED)
 def _unit_of_label(label: str) -> tuple[FieldKind, float, bool]:
     """Kind, factor to SI and whether per device, as the label states: ``time (ms)``."""
+    for unit, scale in _TIME_UNITS:
+        if re.fullmatch(rf"{unit}{_PER}{_STEP}", label.rstrip("+")):
+            return FieldKind.STEP_SECONDS, scale, False
     name = label.rstrip("+").split("/")[-1] if "/sec" not in label and "/s" not in label else label
     name = name.rstrip("+")
     each = re.search(r"gpu|device|tgs|per[_ ](?:rank|worker|chip)", label) is not None

@@ -291,7 +291,12 @@ def _elapsed_estimate(series: Series, label: str, is_stated: bool = False) -> St
     elapsed = sum(count * each for _, count, each in times)
     if elapsed <= 0 or statistics.median(each for *_, each in times) <= 0:
         return None
-    certain = series.counts_steps or is_stated
+    has_unit = all(
+        one.fields[label].kind is not FieldKind.PLAIN
+        for one in series.records
+        if label in one.fields
+    )
+    certain = (series.counts_steps and has_unit) or is_stated
     source = f"{label or 'clock'} (elapsed)"
     estimate = StepEstimate(source, tuple(times), 2 * rounding / elapsed, certain)
     return estimate if is_stated or _is_steady(estimate) else None

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
@@ -191,7 +191,7 @@ def _counts(label: str, one: LogField) -> bool:
     return one.is_integer and one.kind is FieldKind.PLAIN and _is_counter(label)
 
 
-def _epoch_counter(fields: list[LogField], constant: set[str]) -> LogField | None:
+def _epoch_counter(fields: Sequence[LogField], constant: set[str]) -> LogField | None:
     """The number of the epoch, in a line that ends one."""
     for one in fields:
         if one.is_integer and _EPOCH_COUNTER.search(one.label) and one.label not in constant:
@@ -229,7 +229,7 @@ def _turned(one: LogField, epochs_of: set[str]) -> LogField:
     return replace(one, value=one.total, total=None)
 
 
-def _counter(fields: list[LogField], constant: set[str], text: str) -> LogField | None:
+def _counter(fields: Sequence[LogField], constant: set[str], text: str) -> LogField | None:
     """The step counter of a line: an integer whose label names steps, or ``10/391`` of an epoch."""
     integers = [
         one
@@ -275,7 +275,7 @@ def _begin_all(known: Iterable[Series], step: int) -> None:
         series.begun[series.segment] = step
 
 
-def _append(series: Series, counter: LogField, fields: list[LogField], text: str) -> None:
+def _append(series: Series, counter: LogField, fields: Sequence[LogField], text: str) -> None:
     step = int(counter.value)
     last = series.records[-1] if series.records else None
     if last is not None and series.segment == last.segment and step <= last.step:
@@ -300,7 +300,10 @@ def _append(series: Series, counter: LogField, fields: list[LogField], text: str
 
 
 def _join(
-    latest: dict[int | None, tuple[Series, int]], rank: int | None, found: list[LogField], line: int
+    latest: dict[int | None, tuple[Series, int]],
+    rank: int | None,
+    found: Sequence[LogField],
+    line: int,
 ) -> None:
     """Add the fields of a line without counter to the record above it (OLMo, Composer)."""
     if rank not in latest or not found:
