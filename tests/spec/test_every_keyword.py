@@ -8,7 +8,7 @@ import pytest
 import paceline as pl
 from paceline.errors import PacelineError
 from paceline.predictor.evidence import Evidence
-from paceline.predictor.predictions import Predictions
+from paceline.predictor.prediction import Predictions
 from paceline.spec.job_options import JobOptions
 from paceline.spec.knob import knobs_of
 from paceline.spec.search_options import SweepOptions

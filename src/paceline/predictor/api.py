@@ -12,9 +12,8 @@ from paceline.predictor.evidence import NO_EVIDENCE, Baseline, Evidence
 from paceline.predictor.kernels.layer_times import executed_flop_share
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.validate_for_model import check_recomputation
-from paceline.predictor.prediction import Prediction
+from paceline.predictor.prediction import Prediction, Predictions
 from paceline.predictor.prediction_inputs import ModelledStep, PredictionInputs
-from paceline.predictor.predictions import Predictions
 from paceline.render.result import Part, PublicResult
 from paceline.spec.defaults import complete_job
 from paceline.spec.job_options import JobLists, JobOptions, Many

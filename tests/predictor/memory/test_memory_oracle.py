@@ -34,8 +34,8 @@ from paceline.predictor.memory.offload import (
     host_bandwidth,
     host_update_seconds,
 )
+from paceline.predictor.partition.fused_operations import with_unfused_scores
 from paceline.predictor.partition.sharding import ContextTensors, Sharding
-from paceline.predictor.partition.unfused_attention import with_unfused_scores
 from paceline.predictor.plan.plan_choices import ContextForm, OptimizerState, Recompute
 from paceline.workload import Graph, InputSpec, Node, ops
 from paceline.workload.blocks import blocks

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.errors import InputError
-from paceline.predictor.partition.block_runs import (
+from paceline.predictor.partition.pipeline_stages import (
     balanced_chunks,
     chunks_by_cost,
     chunks_of_equal_blocks,

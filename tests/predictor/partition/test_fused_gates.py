@@ -6,7 +6,7 @@ import pytest
 
 from paceline.hardware import catalogue
 from paceline.predictor.framework_profiles import framework
-from paceline.predictor.partition.fused_gates import with_fused_gates
+from paceline.predictor.partition.fused_operations import with_fused_gates
 from paceline.predictor.partition.partition import partition
 from paceline.predictor.plan.plan import Plan
 from paceline.workload.workload import Workload

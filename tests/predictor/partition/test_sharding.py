@@ -6,8 +6,8 @@ from paceline.predictor.memory.activations import (
     working_bytes,
 )
 from paceline.predictor.memory.loss_memory import LossMemory
+from paceline.predictor.partition.fused_operations import with_unfused_scores
 from paceline.predictor.partition.sharding import Sharding
-from paceline.predictor.partition.unfused_attention import with_unfused_scores
 from paceline.predictor.plan.plan_choices import Recompute
 from paceline.workload import zoo
 from paceline.workload.blocks import blocks

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from paceline.errors import InputError
-from paceline.predictor.partition.block_runs import (
+from paceline.predictor.partition.pipeline_stages import (
     balanced_chunks,
     chunks_by_cost,
     chunks_of_equal_blocks,

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from paceline.predictor.memory.memory_parts import Numbers
-from paceline.predictor.partition.fused_loss import FusedCrossEntropy
+from paceline.predictor.partition.fused_operations import FusedCrossEntropy
 from paceline.predictor.partition.sharding import ShardedLayer, Sharding
 from paceline.predictor.plan.plan_choices import TORCH_LOSS_COPIES, LossKernel
 from paceline.workload.cost import Affine, Number, total

@@ -19,12 +19,14 @@ from paceline.predictor.memory.activations import (
 )
 from paceline.predictor.memory.loss_memory import LossMemory
 from paceline.predictor.partition.device_share import divided_table
-from paceline.predictor.partition.fused_gates import with_fused_gates
-from paceline.predictor.partition.fused_loss import with_fused_loss
+from paceline.predictor.partition.fused_operations import (
+    with_fused_gates,
+    with_fused_loss,
+    with_unfused_scores,
+)
 from paceline.predictor.partition.layer_classes import LayerClasses, no_sharing, unique_layers
 from paceline.predictor.partition.rank_layout import Layout, layout_of
 from paceline.predictor.partition.sharding import ShardedLayer, Sharding, ShardMessage
-from paceline.predictor.partition.unfused_attention import with_unfused_scores
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import ContextForm, LossKernel, Recompute
 from paceline.predictor.plan.sync_policy import Synchronisation

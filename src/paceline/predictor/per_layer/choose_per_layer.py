@@ -6,21 +6,55 @@ clocks before them, so a choice that is later on both clocks than another one ca
 (Pareto front), and the result is exact.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 from paceline.hardware import Cluster
+from paceline.predictor.comm.buckets import Message
 from paceline.predictor.kernels.efficiency import Efficiency
-from paceline.predictor.per_layer.per_layer_step import per_layer_step
 from paceline.predictor.per_layer.segment_costs import PerLayerCosts
 from paceline.predictor.per_layer.segments import Segment, Way
 from paceline.predictor.plan.plan import Plan
-from paceline.predictor.schedule.step_costs import LayerTime
-from paceline.predictor.schedule.task_schedule import interfered_seconds
+from paceline.predictor.schedule.device_tasks import DeviceTasks
+from paceline.predictor.schedule.step_costs import GradientExchange, LayerTime
+from paceline.predictor.schedule.task_schedule import NETWORK, TaskSchedule, interfered_seconds
 from paceline.step import Step
 from paceline.workload.workload import Workload
+
+
+def per_layer_step(costs: PerLayerCosts, ways: Sequence[Way]) -> Step:
+    """The step of one device; gradients and activations share one link."""
+    layers, exchange = costs.layers(ways), costs.data.gradients
+    assert exchange is not None, "several devices exchange gradients"
+    step_costs = costs.step_costs(ways)
+    overhead = step_costs.message_overhead_seconds * exchange.share
+    builder = TaskSchedule(step_costs.interference)
+    device = DeviceTasks(builder, layers, step_costs, overhead, NETWORK)
+    batch = device.input()
+    device.framework(batch)
+    for index in range(len(layers)):
+        device.forward(index, batch)
+    done, sent = -1, []
+    late: list[Message] = []
+    for index in reversed(range(len(layers))):
+        size = layers[index].gradient_bytes
+        done = device.backward(index, launches=1 if size > 0 else 0)
+        if size > 0:
+            late.append(Message((index,), size))
+        if not costs.sends_after_backward:
+            sent += _sent(device, late, exchange, done)
+            late = []
+    sent += _sent(device, late, exchange, done)
+    device.update(tuple(sent))
+    return builder.build(" ".join(ways))
+
+
+def _sent(
+    device: DeviceTasks, messages: Sequence[Message], exchange: GradientExchange, ready: int
+) -> list[int]:
+    return [device.send("all-reduce", own, exchange.message, (ready,)) for own in messages]
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,6 @@ class ArraySchedule:
         after: tuple[int, ...] = (),
         layer: str = "",
     ) -> int:
-        """Work on the device, in order; slowed down while the network is busy."""
         for placed in self._last_of_lanes(after):
             self._await(placed)
         stretch = self._stretch
@@ -85,7 +84,6 @@ class ArraySchedule:
         layer: str = "",
         lane: str = NETWORK,
     ) -> int:
-        """A message on a link, in order."""
         if lane not in _INTERFERING:
             return self._place(lane, seconds, after)
         waits = self._last_of_lanes(after)
@@ -103,7 +101,6 @@ class ArraySchedule:
     def run_async(
         self, name: str, phase: Phase, seconds: Seconds, after: tuple[int, ...] = ()
     ) -> int:
-        """Work on a separate lane of its phase, in order."""
         return self._place(str(phase), seconds, after)
 
     def exchange(self, seconds: Seconds, layer: str, after: int, lane: str = REPLICA_LINK) -> int:
@@ -143,14 +140,12 @@ class ArraySchedule:
     def accumulate(
         self, schedule: Callable[[ScheduleBackend], None], times: Seconds
     ) -> tuple[int, ...]:
-        """Gradient accumulation: ``times`` whole steps; returns what later messages await."""
         inner = ArraySchedule(self.interference)
         schedule(inner)
         self._pass(times * inner.seconds)
         return (self._placing("", np.where(times > 0, self._now(), 0.0)),)
 
     def enqueue(self, seconds: float) -> None:
-        """Add a message of ``seconds`` to the queue of the network, not yet scheduled."""
         self._queued_at = self._queued_at if self._queued else self._now()
         self._settle()
         self._queued += 1
@@ -158,7 +153,6 @@ class ArraySchedule:
         self._begin(self._worked, self._under_messages)
 
     def dequeue(self, seconds: float) -> None:
-        """Remove a message of ``seconds`` from the queue."""
         self._settle()
         self._queued -= 1
         self._queued_seconds -= seconds
@@ -171,11 +165,9 @@ class ArraySchedule:
         self._begin(self._worked, self._under_messages)
 
     def free_at(self, lane: str) -> Seconds:
-        """End of everything scheduled on a lane so far, in seconds."""
         return self.end_of(self._last_on[lane]) if lane in self._last_on else 0.0
 
     def end_of(self, placed: int) -> Seconds:
-        """End of a scheduled item, in seconds."""
         lane, moment = self._placed[placed]
         if not isinstance(moment, tuple):
             return moment

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 from paceline.predictor.schedule.ddp_step import schedule_ddp
 from paceline.predictor.schedule.fsdp_step import schedule_fsdp, schedule_zero12
-from paceline.predictor.schedule.number_schedule import NumberSchedule
 from paceline.predictor.schedule.step_costs import GradientExchange, LayerTime, Seconds, StepCosts
-from paceline.predictor.schedule.task_schedule import ScheduleBackend, TaskSchedule
+from paceline.predictor.schedule.task_schedule import NumberSchedule, ScheduleBackend, TaskSchedule
 from paceline.step import Step
 
 

@@ -140,7 +140,6 @@ class TaskSchedule(Timetable):
         layer: str = "",
         rank: int = 0,
     ) -> int:
-        """Work on the device, in order; slowed down while the network is busy."""
         if self.interference > 0:
             start = self.start_on((rank, COMPUTE), after)
             free = max(self.free_at(NETWORK, rank), self.free_at(HSDP_REPLICATE_LINK, rank))
@@ -159,7 +158,6 @@ class TaskSchedule(Timetable):
         lane: str = NETWORK,
         rank: int = 0,
     ) -> int:
-        """A message on a link, in order."""
         return self.add(
             Task(name, Phase.COMMUNICATE, lane, float(seconds), after, rank, layer, size_bytes)
         )
@@ -167,11 +165,9 @@ class TaskSchedule(Timetable):
     def run_async(
         self, name: str, phase: Phase, seconds: float, after: tuple[int, ...] = ()
     ) -> int:
-        """Work on a separate lane of its phase, in order."""
         return self.add(Task(name, phase, str(phase), seconds, after))
 
     def exchange(self, seconds: float, layer: str, after: int, lane: str = REPLICA_LINK) -> int:
-        """Messages within the replica, which the device waits for."""
         sent = self.send(f"exchange {layer}", seconds, 0.0, (after,), layer, lane)
         return self.compute(f"wait {layer}", Phase.WAIT, 0.0, (sent,), layer)
 
@@ -216,13 +212,11 @@ class TaskSchedule(Timetable):
         return (done,)
 
     def enqueue(self, seconds: float) -> None:
-        """Add a message of ``seconds`` to the queue of the network, not yet scheduled."""
         self._queued_at = self._queued_at if self._queued else self.free_at(COMPUTE)
         self._queued += 1
         self._queued_seconds += seconds
 
     def dequeue(self, seconds: float) -> None:
-        """Remove a message of ``seconds`` from the queue."""
         self._queued -= 1
         self._queued_seconds -= seconds
 
@@ -231,3 +225,87 @@ def _busy(step: Step, *lanes: str) -> tuple[float, float]:
     """Total seconds and bytes on some lanes."""
     tasks = [task for lane in lanes for task, _ in step.on(lane)]
     return sum(task.seconds for task in tasks), sum(task.size_bytes for task in tasks)
+
+
+_DEVICE, _LINK, _COPIES = (0, COMPUTE), (0, NETWORK), (0, HSDP_REPLICATE_LINK)
+
+
+class NumberSchedule(TaskSchedule):
+    """Clocks of the lanes of one device; seconds are numbers."""
+
+    @property
+    def seconds(self) -> float:
+        """End of the step, in seconds."""
+        return max(self._free.values(), default=0.0)
+
+    def compute(
+        self,
+        name: str,
+        phase: Phase,
+        seconds: float,
+        after: tuple[int, ...] = (),
+        layer: str = "",
+        rank: int = 0,
+    ) -> int:
+        # Called for every layer of every schedule, hence the inlined comparisons.
+        lanes, ends = self._free, self._ends
+        start = lanes.get(_DEVICE, 0.0)
+        for task in after:
+            start = max(start, ends[task])
+        if seconds > 0 and self.interference > 0:
+            free = max(lanes.get(_LINK, 0.0), lanes.get(_COPIES, 0.0))
+            if self._queued:
+                free = max(free, self._queued_at) + self._queued_seconds
+            if free > start:
+                seconds = interfered_seconds(seconds, free - start, self.interference)
+        lanes[_DEVICE] = start + seconds
+        ends.append(start + seconds)
+        return len(ends) - 1
+
+    def send(
+        self,
+        name: str,
+        seconds: Seconds,
+        size_bytes: float,
+        after: tuple[int, ...] = (),
+        layer: str = "",
+        lane: str = NETWORK,
+        rank: int = 0,
+    ) -> int:
+        key = (0, lane)
+        return self._end(key, self.start_on(key, after) + float(seconds))
+
+    def exchange(self, seconds: float, layer: str, after: int, lane: str = REPLICA_LINK) -> int:
+        key = (0, lane)
+        end = self._free[key] = max(self._free.get(key, 0.0), self._ends[after]) + seconds
+        return self._end(_DEVICE, max(self._free.get(_DEVICE, 0.0), end))
+
+    def run_async(
+        self, name: str, phase: Phase, seconds: float, after: tuple[int, ...] = ()
+    ) -> int:
+        return self.send(name, seconds, 0.0, after, lane=str(phase))
+
+    def earlier_micro_batches(
+        self, count: int, forward: WholePass, backward: WholePass, scatter: float
+    ) -> None:
+        """``count`` equal micro-batches at once; reduce-scatters overlap the next one."""
+        worked, hidden, queued = accumulated_scatters(
+            count, forward, backward, scatter, self.interference
+        )
+        stretched = self.interference / (1.0 + self.interference) * hidden
+        done = self._end(_DEVICE, self.start_on(_DEVICE, ()) + worked + stretched)
+        if scatter > 0:
+            self._free[_LINK] = self.end_of(done) + scatter + queued
+
+    def accumulate(
+        self, schedule: Callable[[ScheduleBackend], None], times: int
+    ) -> tuple[int, ...]:
+        inner = NumberSchedule(self.interference)
+        schedule(inner)
+        return (self._end(_DEVICE, self.start_on(_DEVICE, ()) + times * inner.seconds),)
+
+    def _end(self, lane: tuple[int, str], end: float) -> int:
+        """Record the end of an item on a lane; returns its handle."""
+        self._free[lane] = end
+        self._ends.append(end)
+        return len(self._ends) - 1
