@@ -11,6 +11,7 @@ from paceline.analysis.regression import TimeChange, time_changes
 from paceline.analysis.regression_tables import campaign_warnings, changes_json, changes_table
 from paceline.analysis.run_summary import RunSummary, SettingChange, describe, setting_changes
 from paceline.errors import InputError
+from paceline.predictor.uncertainty.ratios import Ratio, ratio_of_rates
 from paceline.render.result import PublicResult
 from paceline.render.table import Column, Table
 from paceline.store import Launch, Store, default_store_path
@@ -85,6 +86,7 @@ class RunComparison(PublicResult):
             "changes": changes_json(self.changes),
             "regressions": len(self.regressions),
             "step_seconds": [self.first.step_seconds, self.second.step_seconds],
+            "step_ratio": None if self.ratio is None else asdict(self.ratio),
         }
 
     def rows(self) -> Sequence[dict[str, Any]]:
@@ -97,8 +99,27 @@ class RunComparison(PublicResult):
         lines = [f"{name}: predicted {format_seconds(seconds)} per step" for name, seconds in known]
         if len(known) == 2:
             (first, before), (second, after) = known
-            lines.append(f"{second} / {first}: {after / before:.3f}")
+            lines.append(f"{second} / {first}: {after / before:.3f}{self._interval_text()}")
         return lines
+
+    def _interval_text(self) -> str:
+        """The 90 % interval of the ratio of two predicted steps, whose errors are shared."""
+        found = self.ratio
+        if found is None:
+            return ""
+        verdict = "" if found.distinguishable else "; not distinguishable"
+        return f" [{found.low:.3f}, {found.high:.3f}] (90 % interval of the ratio{verdict})"
+
+    @property
+    def ratio(self) -> Ratio | None:
+        """Predicted step time of B over A; None for measurements."""
+        if self.first.rate is None or self.second.rate is None:
+            return None
+        return ratio_of_rates(self.first.rate, self.second.rate).of_steps(self._step_ratio())
+
+    def _step_ratio(self) -> float:
+        assert self.first.step_seconds and self.second.step_seconds
+        return self.second.step_seconds / self.first.step_seconds
 
 
 def compare(

@@ -9,6 +9,7 @@ from typing import Any
 from paceline.analysis.configurations import finished
 from paceline.errors import InputError, StoreError
 from paceline.json_checks import parsed_json
+from paceline.predictor.uncertainty.ratios import PredictedRate, rate_of_json
 from paceline.store import Launch, Store
 from paceline.user_files import read_text
 
@@ -20,12 +21,13 @@ LARGEST_BYTES = 20_000_000
 
 @dataclass(frozen=True)
 class RunSummary:
-    """One side of a comparison: settings by name, and launches or predicted seconds."""
+    """One side of a comparison: settings by name, and launches or a predicted step."""
 
     label: str
     settings: Mapping[str, str]
     launches: Sequence[Launch] = ()
     step_seconds: float | None = None
+    rate: PredictedRate | None = None
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,11 @@ def _prediction(path: Path) -> RunSummary:
         cause = f"{type(error).__name__}: {error}"
         raise InputError(f"{path} is not a prediction ({cause})", hint) from None
     settings = dict(_flat({k: v for k, v in one.items() if not isinstance(v, float)}))
-    return RunSummary(str(path), settings, (), seconds)
+    try:
+        rate = rate_of_json(one)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError):
+        rate = None  # written by version 0.1
+    return RunSummary(str(path), settings, (), seconds, rate)
 
 
 def _flat(value: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:

@@ -21,6 +21,7 @@ _LATEX = {
 _BARS = "▏▎▍▌▋▊▉█"
 """Bars of one to eight eighths of a column."""
 _ROWS_OF_A_PAGE = 40
+_LONGEST_LABEL = 60
 
 
 def to_markdown(table: Table) -> str:
@@ -35,14 +36,16 @@ def to_markdown(table: Table) -> str:
 
 
 def to_latex(table: Table) -> str:
-    """A LaTeX table for the package booktabs; the title is its caption, the note is below.
+    """A LaTeX table for the package booktabs; caption and label of the title, note below.
 
     A table longer than a page needs the package longtable.
     """
     alignment = "".join("r" if table.align_of(i) is Align.RIGHT else "l" for i in _range(table))
     head = " & ".join(latex_text(column.heading) for column in table.columns)
     body = [" & ".join(map(latex_text, cells)) + r" \\" for cells in _texts(table)]
-    caption = [rf"\caption{{{latex_text(table.title)}}}"] if table.title else []
+    title = table.title or ", ".join(column.heading for column in table.columns[:3])
+    label = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:_LONGEST_LABEL]
+    caption = [rf"\caption{{{latex_text(title)}}}\label{{tab:{label}}}"]
     rows = [r"\toprule", rf"{head} \\", r"\midrule", *body, r"\bottomrule"]
     note = [rf"\par\smallskip\footnotesize {latex_text(table.note)}"] if table.note else []
     if len(body) > _ROWS_OF_A_PAGE:

@@ -88,7 +88,7 @@ def test_groups_of_shards_are_said_in_each_program():
     assert "--outer-dp-sharding-strategy no_shard" in found["megatron"].text
     assert "data_parallel_replicate_degree 8 " in found["torchtitan"].text
     assert "data_parallel_shard_degree 4 " in found["torchtitan"].text
-    assert json.loads(found["deepspeed"].text)["zero_optimization"]["mics_shard_size"] == 4
+    assert "MiCS" in found["deepspeed"].missing[0]
     assert '[8, 4, 2], mesh_dim_names=["copies", "dp", "tp"]' in found["fsdp"].text
     assert 'shards = mesh["copies", "dp"]' in found["fsdp"].text
 

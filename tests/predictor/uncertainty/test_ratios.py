@@ -1,5 +1,6 @@
 """Ratios of throughputs are known better than the throughputs."""
 
+import json
 import math
 
 import pytest
@@ -8,8 +9,11 @@ import paceline as pl
 from paceline.constants import number
 from paceline.predictor.uncertainty.ratios import (
     apart,
+    rate_of,
+    rate_of_json,
     ratio_deviation,
     ratio_error,
+    ratio_of_rates,
     throughput_ratio,
 )
 
@@ -26,9 +30,21 @@ def test_a_ratio_has_a_narrower_interval_than_its_parts():
     assert ratio.low < ratio.value < ratio.high < 1.0
     assert ratio.distinguishable
     independent = math.hypot(fast.relative_error, slow.relative_error)
-    assert ratio_error(predicted(nodes=4), fast) < independent
+    assert ratio_error(rate_of(predicted(nodes=4)), rate_of(fast)) < independent
     back = throughput_ratio(fast, slow)
     assert back.low == pytest.approx(1 / ratio.high)
+
+
+def test_written_predictions_have_the_same_ratio():
+    own, other = predicted(), predicted(nodes=4, link="eth_100g")
+    expected = throughput_ratio(own, other)
+    written = [json.loads(json.dumps(one.to_dict())) for one in (own, other)]
+    found = ratio_of_rates(*map(rate_of_json, written))
+    assert (found.value, found.low, found.high) == pytest.approx(
+        (expected.value, expected.low, expected.high), rel=1e-6
+    )
+    back = expected.of_steps(1 / expected.value)
+    assert back.high / back.value == pytest.approx(expected.high / expected.value)
 
 
 def test_a_prediction_equals_itself():
@@ -40,7 +56,7 @@ def test_a_prediction_equals_itself():
 def test_other_programs_share_no_error():
     own, other = predicted(), predicted(framework="megatron-lm")
     expected = math.hypot(own.relative_error, other.relative_error)
-    assert ratio_error(own, other) == pytest.approx(expected)
+    assert ratio_error(rate_of(own), rate_of(other)) == pytest.approx(expected)
 
 
 def test_the_terms_of_the_standard_error():

@@ -21,6 +21,21 @@ TORCH_SCHEDULES = {
     PipelineSchedule.DUALPIPE: "DualPipeV",
 }
 """Names of PyTorch's schedules, ``Schedule`` before them as classes."""
+_FLAVORS = {
+    "llama3_8b": "llama3 8B",
+    "llama3_70b": "llama3 70B",
+    "llama3_405b": "llama3 405B",
+    "llama4_scout": "llama4 17bx16e",
+    "llama4_maverick": "llama4 17bx128e",
+    "deepseek_v3": "deepseek_v3 671B",
+    "qwen3_8b": "qwen3 8B",
+    "qwen3_32b": "qwen3 32B",
+    "qwen3_30b_a3b": "qwen3 30B-A3B",
+    "qwen3_235b_a22b": "qwen3 235B-A22B",
+    "gpt_oss_20b": "gpt_oss 20b",
+    "gpt_oss_120b": "gpt_oss 120b",
+}
+"""Networks of the zoo as model and flavor of torchtitan."""
 _ROTATION = {ContextForm.RING: "alltoall", ContextForm.GATHER: "allgather"}
 """PyTorch's names for the exchange of keys and values."""
 
@@ -85,6 +100,12 @@ def _megatron_experts(plan: Plan) -> list[str]:
     if plan.ep_overlap:
         flags.append("--overlap-moe-expert-parallel-comm --delay-wgrad-compute")
     return flags
+
+
+def model_flavor(workload: Workload) -> dict[str, str]:
+    """Model and flavor of torchtitan, for networks that it contains."""
+    name, _, flavor = _FLAVORS.get(workload.graph.name, "").partition(" ")
+    return {"model.name": name, "model.flavor": flavor} if name else {}
 
 
 def torchtitan_flags(plan: Plan, workload: Workload) -> ProgramSettings:

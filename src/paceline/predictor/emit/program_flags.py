@@ -11,6 +11,7 @@ from paceline.predictor.emit.program_choices import (
     deepspeed_flags,
     fsdp_flags,
     megatron_flags,
+    model_flavor,
     torchtitan_flags,
 )
 from paceline.predictor.plan.plan import Plan
@@ -131,10 +132,14 @@ def _short_state_in_program(plan: Plan) -> list[str]:
 def _torchtitan(plan: Plan, workload: Workload) -> ProgramFlags:
     micro_batch, count = plan.batches(workload.batch)
     replicated, some = plan.zero == 0, plan.recompute_every > 1
+    width = precision(workload.precision)
+    computes = width.other_compute or width.compute
     settings = {
+        **model_flavor(workload),
         "training.local_batch_size": micro_batch * (count if plan.pp > 1 else 1),
         "training.global_batch_size": workload.global_batch(plan.dp),
         "training.seq_len": workload.sequence,
+        "training.mixed_precision_param": "float32" if computes == "fp32" else None,
         "parallelism.data_parallel_replicate_degree": plan.dp if replicated else plan.shard_copies,
         "parallelism.data_parallel_shard_degree": 1 if replicated else plan.dp // plan.shard_copies,
         "parallelism.tensor_parallel_degree": plan.tp,
@@ -161,6 +166,8 @@ def _torchtitan(plan: Plan, workload: Workload) -> ProgramFlags:
     chosen = torchtitan_flags(plan, workload)
     settings |= chosen.settings
     missing = ["torchtitan always shards weights too"] if plan.zero in (1, 2) else []
+    if computes == "fp16":
+        missing.append("torchtitan computes in bf16 or fp32, not fp16")
     missing += [*_short_state_in_program(plan), *chosen.missing]
     flags = [f"--{name} {value}" for name, value in settings.items() if value is not None]
     flags += chosen.flags
@@ -176,8 +183,6 @@ def _torchtitan_mode(plan: Plan) -> str:
 def _deepspeed(plan: Plan, workload: Workload) -> ProgramFlags:
     micro_batch, count = plan.batches(workload.batch)
     sharding: dict[str, object] = {"stage": plan.zero, "overlap_comm": True}
-    if plan.shard_copies > 1:
-        sharding["mics_shard_size"] = plan.shard_degree
     settings: dict[str, object] = {
         "train_batch_size": workload.global_batch(plan.dp),
         "train_micro_batch_size_per_gpu": micro_batch,
@@ -193,9 +198,7 @@ def _deepspeed(plan: Plan, workload: Workload) -> ProgramFlags:
     settings |= chosen.settings
     missing = [*_short_state_in_program(plan), *chosen.missing]
     if plan.shard_copies > 1:
-        missing.append("in the program: create the model under deepspeed.zero.MiCS_Init")
-        if plan.zero < 3:
-            missing.append("DeepSpeed supports shard groups (MiCS) only with zero 3")
+        missing.append("DeepSpeed has no shard groups (MiCS was removed): states are fully sharded")
     if plan.pp > 1:
         missing.append(f"in the program: PipelineModule(..., num_stages={plan.pp})")
         if plan.interleave > 1:
