@@ -43,7 +43,7 @@ def test_latex_tables_compile_with_caption_and_label(command, tmp_path):
     table = run(f"--tables latex {command}")
     assert table.count(r"\caption{") == table.count(r"\label{tab:") > 0
     document = (
-        r"\documentclass{article}\usepackage{booktabs}\begin{document}"
+        r"\documentclass{article}\usepackage{booktabs,longtable}\begin{document}"
         f"\n{table}\n"
         r"\end{document}"
     )
