@@ -86,3 +86,14 @@ def test_embedding_and_head_count_as_layers_of_a_pipeline():
     assert names[layers[-1].last - 1] == "loss"
     with pytest.raises(pl.PacelineError, match="cannot fill"):
         pl.predict("llama3_405b", framework="nemo", interleave=9, **job)
+
+
+@pytest.mark.parametrize(
+    ("name", "recompute"),
+    [("trl", "full"), ("unsloth", "full"), ("torchtune", "full"), ("axolotl", "none")],
+)
+def test_fine_tuning_programs_recompute_by_default_as_their_configurations_do(name, recompute):
+    found = pl.predict("llama3_8b", "dgx-h100", nodes=1, lora=16, framework=name)
+    assert found.fits and found.plan.format_recompute == recompute
+    if name in ("trl", "unsloth"):
+        assert found.plan.zero == 0, "DDP, if it fits"

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from paceline.constants import number
 from paceline.predictor.memory.fit_probability import fits_probability
 from paceline.predictor.partition.rank_layout import layout_of
+from paceline.predictor.partition.tensor_parallel import is_transformer
 from paceline.predictor.schedule.fsdp_step import COPIES_SUM
 from paceline.predictor.schedule.task_schedule import HSDP_REPLICATE_LINK, NETWORK, REPLICA_LINK
 from paceline.render.terminal import prose
 from paceline.step import Phase
 from paceline.units import format_bytes, format_seconds
+from paceline.workload.adapters import adapter_rank
 
 if TYPE_CHECKING:
     from paceline.hardware import Cluster
@@ -129,7 +131,10 @@ def _remedy(prediction: "Prediction") -> list[tuple[str, str]]:
         return []
     change = prediction.nearest_fit
     if change is None:
-        text = "no single option or pair of options ('paceline advise' searches all plans)"
+        text = "no single option or pair of options ('paceline advise' searches all plans"
+        graph = prediction.workload.graph
+        tunable = is_transformer(graph) and adapter_rank(graph) is None
+        text += "; --qlora fine-tunes adapters on 4-bit weights)" if tunable else ")"
     else:
         text = f"{change.options} ({format_bytes(change.memory_bytes)})"
     return [("fits with", text)]
@@ -141,8 +146,10 @@ def headline(prediction: "Prediction") -> str:
     sequence = f" x {workload.sequence} tokens" if workload.sequence is not None else ""
     size, count = plan.batches(workload.batch)
     parts = f" in {count} micro-batches of {size}" if count > 1 else ""
+    name = workload.graph.name
+    name = name if workload.frozen_bytes is None else f"{name} (4-bit weights)"
     return (
-        f"{workload.graph.name}, batch {workload.batch}{sequence}{parts}, {workload.precision} on "
+        f"{name}, batch {workload.batch}{sequence}{parts}, {workload.precision} on "
         f"{cluster.name} {cluster.nodes}x{cluster.devices_per_node}, {plan.label}, "
         f"{prediction.framework}"
     )

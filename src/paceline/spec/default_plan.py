@@ -167,12 +167,15 @@ def _zero_stages(
         return [fields["zero"]]
     if degrees["dp"] * degrees["cp"] == 1:
         return [0]
-    stage = find_framework(search.like.framework or DDP).shard_stage
+    program = find_framework(search.like.framework or DDP)
+    stage = program.shard_stage
     undivided = degrees["tp"] == degrees["pp"] == 1
     if stage:
         return [stage]
     if search.like.framework == DDP:
         return [0]
+    if undivided and program.synchronisation == find_framework(DDP).synchronisation:
+        return [0, 3]  # trainers that use DDP, and FSDP where memory needs it
     return [1, 3] if undivided else [1]
 
 

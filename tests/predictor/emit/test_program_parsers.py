@@ -20,7 +20,7 @@ from paceline.predictor.plan.plan_choices import (
 )
 from paceline.workload.workload import Workload
 
-PROGRAMS = ("torchtitan==0.2.2", "deepspeed==0.19.8")
+PROGRAMS = ("torchtitan==0.2.2", "torchdata", "deepspeed==0.19.8")
 NEEDED = ("tyro", "tokenizers", "tqdm", "hjson", "msgpack", "einops", "py-cpuinfo", "pydantic")
 WORKLOAD = Workload.of("llama3_8b", 8, 2048, "bf16", "adam")
 SHARDED = Plan(dp=8, zero=3)
@@ -45,8 +45,10 @@ DRIVER = """
 import json, shlex, sys
 from unittest.mock import MagicMock
 
-# Kernels for GPUs, which parsing does not call.
-sys.modules["torchtitan.models.moe.kernels"] = MagicMock()
+# Kernels for GPUs, data sets and images, which parsing does not use.
+for name in ("torchtitan.models.moe.kernels", "datasets", "datasets.distributed", "torchvision",
+             "PIL", "torch.utils.tensorboard"):
+    sys.modules[name] = MagicMock()
 
 def torchtitan(text, dp):
     from torchtitan.config import ConfigManager
