@@ -294,10 +294,10 @@ def test_rates_of_a_prediction():
     found = replace(
         predicted(Plan(dp=4)),
         step_seconds=0.5,
-        ideal_seconds=0.4,
         interval=ThroughputInterval(0.8, 1.25, 0.1),
         training_flops=100e12,
     )
+    vars(found)["step_losses"] = replace(found.step_losses, ideal=0.4)
     assert found.samples_per_second == 8.0
     assert found.samples_per_second_interval == pytest.approx((6.4, 10.0))
     assert found.step_interval_seconds == pytest.approx((0.4, 0.625))

@@ -34,7 +34,6 @@ from paceline.predictor.prediction import Prediction
 from paceline.predictor.prediction_inputs import ModelledStep, PredictionInputs
 from paceline.predictor.prediction_notes import prediction_notes
 from paceline.predictor.schedule.timeline import Timeline
-from paceline.predictor.step_losses import step_losses
 from paceline.predictor.uncertainty.correction_model import (
     CorrectionModel,
     FittedCorrections,
@@ -113,7 +112,6 @@ def predict_step(step: ModelledStep) -> Prediction:
     reference = reference_step(job)
     timeline = corrected_timeline(step, job.corrections, reference)
     memories = stage_memories(parts, step.communication.stage_counts)
-    losses = step_losses(step, timeline.corrections)
     return Prediction(
         workload=job.workload,
         cluster=job.cluster,
@@ -123,14 +121,8 @@ def predict_step(step: ModelledStep) -> Prediction:
         step_seconds=timeline.seconds,
         stage_memories=memories,
         memory=fullest(memories),
-        ideal_seconds=losses.ideal,
-        ideal_input_seconds=job.evidence.input_seconds or 0.0,
-        sharing_seconds=losses.sharing,
-        waiting_seconds=losses.waiting,
         training_flops=float(job.workload.cost.training_flops) * job.plan.dp,
         interval=interval(timeline, reference),
-        division_seconds=losses.division,
-        recomputing_seconds=losses.recomputing,
         notes=prediction_notes(timeline),
     )
 

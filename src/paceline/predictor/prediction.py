@@ -21,6 +21,7 @@ from paceline.predictor.prediction_text import (
 from paceline.predictor.schedule.device_times import named_layers
 from paceline.predictor.schedule.step_costs import LayerTime
 from paceline.predictor.schedule.timeline import Timeline
+from paceline.predictor.step_losses import StepLosses, step_losses
 from paceline.predictor.uncertainty.intervals import ThroughputInterval
 from paceline.render.result import Part, PublicResult
 from paceline.step import Breakdown, Phase, Step, breakdown
@@ -43,13 +44,8 @@ class Prediction(PublicResult):
 
     ``timeline`` is the scheduled step with the values of all earlier stages, ``stage_memories`` the
     memory of a device of each pipeline stage, ``memory`` that of the fullest one.
-    ``ideal_seconds`` is a device's share of the arithmetic alone: no messages, bubbles, jitter or
-    recomputation, but ``ideal_input_seconds`` of input if one device alone was measured to wait
-    for it. ``sharing_seconds`` is memory and cache contention within a machine,
-    ``waiting_seconds`` jitter (slowest worker against the mean), ``division_seconds`` the cost of
-    unequal or split work in context and expert parallelism, ``recomputing_seconds`` recomputation
-    of the mean device. ``interval`` is the 90 % interval as factors on throughput. ``notes`` list
-    assumptions and unknowns.
+    ``interval`` is the 90 % interval as factors on throughput. ``notes`` list assumptions and
+    unknowns.
     """
 
     schema: ClassVar[str] = "prediction/2"
@@ -61,15 +57,34 @@ class Prediction(PublicResult):
     step_seconds: float
     stage_memories: tuple[Memory, ...]
     memory: Memory
-    ideal_seconds: float
-    ideal_input_seconds: float
-    sharing_seconds: float
-    waiting_seconds: float
     training_flops: float
     interval: ThroughputInterval
     notes: tuple[str, ...] = ()
-    division_seconds: float = 0.0
-    recomputing_seconds: float = 0.0
+
+    @cached_property
+    def step_losses(self) -> StepLosses:
+        """Losses of the mean device that the schedule does not show."""
+        return step_losses(self.timeline.step, self.timeline.corrections)
+
+    @property
+    def ideal_seconds(self) -> float:
+        """A device's share of the arithmetic: no messages, bubbles, jitter or recomputation."""
+        return self.step_losses.ideal
+
+    @property
+    def ideal_input_seconds(self) -> float:
+        """Input in ``ideal_seconds``, if one device alone was measured to wait for it."""
+        return self.timeline.step.job.evidence.input_seconds or 0.0
+
+    @property
+    def sharing_seconds(self) -> float:
+        """Memory and cache contention within a machine."""
+        return self.step_losses.sharing
+
+    @property
+    def waiting_seconds(self) -> float:
+        """Jitter: the slowest worker against the mean."""
+        return self.step_losses.waiting
 
     @cached_property
     def layers(self) -> tuple[LayerTime, ...]:

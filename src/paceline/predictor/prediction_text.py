@@ -46,9 +46,9 @@ def losses_seconds(prediction: "Prediction") -> dict[str, float]:
     feeding = exposed.get(Phase.INPUT, 0.0) + exposed.get(Phase.COPY, 0.0)
     own = prediction.ideal_seconds - prediction.ideal_input_seconds
     known = own + prediction.sharing_seconds + prediction.waiting_seconds
-    unequal = min(prediction.division_seconds, max(0.0, computing - known))
+    unequal = min(prediction.step_losses.division, max(0.0, computing - known))
     left = max(0.0, computing - known - unequal)
-    again = min(prediction.recomputing_seconds, left)
+    again = min(prediction.step_losses.recomputing, left)
     pipelined = prediction.plan.pp > 1
     return {
         "network": max(0.0, communication - within),
@@ -57,7 +57,7 @@ def losses_seconds(prediction: "Prediction") -> dict[str, float]:
         "input": max(0.0, feeding - prediction.ideal_input_seconds),
         "memory and cache contention": prediction.sharing_seconds,
         "waiting for the slowest": prediction.waiting_seconds,
-        **({_unequal_work(prediction): unequal} if prediction.division_seconds else {}),
+        **({_unequal_work(prediction): unequal} if prediction.step_losses.division else {}),
         **({RECOMPUTATION: again} if again else {}),
         "memory traffic, overheads": left - again,
     }
