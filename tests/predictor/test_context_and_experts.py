@@ -121,10 +121,10 @@ def test_everyone_waits_for_the_busiest_experts():
 
 
 def test_what_nobody_stated_is_in_the_interval_and_in_a_note():
-    stated, assumed = experts(1.2), experts(None)
+    stated, assumed = experts(1.1), experts(None)
     assert assumed.step_seconds == stated.step_seconds
     assert assumed.interval.low < stated.interval.low < 1.0
-    assert any("1.2 times the mean load" in note for note in assumed.notes)
+    assert any("1.1 times the mean load" in note for note in assumed.notes)
     assert not any("mean load" in note for note in stated.notes)
 
 

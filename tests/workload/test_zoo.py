@@ -149,6 +149,10 @@ PARAMETERS = {
     "olmo2_7b": 7_298_617_344,
     "nemotron4_15b": 15_628_775_424,
     "nemotron4_340b": 341_029_195_776,
+    # 123,611,012,096 are those of the published bf16 weights of Super with its prediction layers.
+    "nemotron3_nano_30b_a3b": 31_577_937_344,
+    "nemotron3_super_120b_a12b": 123_611_012_096,
+    "nemotron3_ultra_550b_a55b": 560_524_578_816,
     "gpt_neox_20b": 20_554_567_680,
     "opt_6.7b": 6_658_473_984,
     "opt_13b": 12_853_473_280,

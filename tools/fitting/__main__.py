@@ -17,6 +17,7 @@ from fitting.interval_calibration import calibrated
 from fitting.kernel_curves import fitted_constants, left_out_table
 from fitting.memory_scores import memory_error
 from fitting.memory_spread import memory_table
+from fitting.named_programs import programs_table
 from fitting.plan_comparisons import comparison_table
 from fitting.ratio_spread import ratio_table
 from fitting.shipped_kernels import shipped_table
@@ -48,6 +49,9 @@ def main() -> int:
         return 0
     if options.floors:
         print(floors_table())
+        return 0
+    if options.experts:
+        print(programs_table())
         return 0
     if options.memory:
         print(memory_table())
@@ -84,6 +88,11 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument(
         "--floors", action="store_true", help="print the host time per block of overheads.toml"
+    )
+    parser.add_argument(
+        "--experts",
+        action="store_true",
+        help="print errors on rows of Megatron Bridge as typed, by host time of experts",
     )
     parser.add_argument(
         "--order",

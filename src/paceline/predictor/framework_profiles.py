@@ -19,7 +19,12 @@ from paceline.naming import nearest, unknown_name
 from paceline.predictor.comm.library import Library, library
 from paceline.predictor.kernels.efficiency import FLASH_2
 from paceline.predictor.kernels.roofline import CONVOLUTIONS
-from paceline.predictor.plan.plan_choices import TORCH_LOSS_COPIES, ContextForm, LossKernel
+from paceline.predictor.plan.plan_choices import (
+    TORCH_LOSS_COPIES,
+    ContextForm,
+    ExpertDispatch,
+    LossKernel,
+)
 from paceline.predictor.plan.sync_policy import Policy, Synchronisation
 from paceline.predictor.uncertainty.covariates import Tuning
 from paceline.typed_toml import read_table
@@ -33,6 +38,7 @@ _NOT_INHERITED = (
     "usual_zero",
     "usual_recompute",
     "usual_tp_overlap",
+    "usual_ep_impl",
     "usual_sequence_parallel",
     "interleaves",
 )
@@ -75,7 +81,8 @@ class FrameworkProfile:
     embedding and head as blocks where the blocks alone do not divide.
     ``gathers_tensors``: sharded weights are gathered tensor by tensor, not in one buffer per block.
     ``host_constants`` names the host time per block of `overheads.toml` (`schedule/host_time.py`).
-    ``usual_zero``, ``usual_recompute``, ``usual_tp_overlap`` and ``usual_sequence_parallel`` are
+    ``usual_zero``, ``usual_recompute``, ``usual_tp_overlap``, ``usual_ep_impl`` and
+    ``usual_sequence_parallel`` are
     what the documentation recommends for large models; published rows state what they used.
     ``attention_kernel`` is ``flash-2``, or empty for the vendor's kernels.
     ``cp_impl`` is the default form of context parallelism.
@@ -112,6 +119,7 @@ class FrameworkProfile:
     host_constants: str = ""
     usual_zero: Annotated[int, Key(low=0, high=3)] = 0
     usual_tp_overlap: bool = False
+    usual_ep_impl: ExpertDispatch = ExpertDispatch.ALL_TO_ALL
     usual_sequence_parallel: bool = False
     usual_recompute: Annotated[str, Key(choices=("", "op", "full"))] = ""
     wide_gradients: tuple[str, ...] = ()

@@ -14,6 +14,7 @@ from paceline.errors import InputError
 from paceline.hardware import Cluster, Device
 from paceline.predictor.framework_profiles import framework as find_framework
 from paceline.predictor.memory.fit_probability import LIKELY, room_bytes
+from paceline.predictor.memory.offload import has_fast_host
 from paceline.predictor.memory.peak_memory import fullest, stage_memories
 from paceline.predictor.partition.tensor_parallel import common_size, is_transformer
 from paceline.predictor.plan.plan import Plan
@@ -22,7 +23,7 @@ from paceline.predictor.predict import job_of, model_step
 from paceline.predictor.prediction_text import CHOSEN
 from paceline.spec.default_batch import given_global_batch, sequence_of, usual_global_batch
 from paceline.spec.job_options import JobOptions
-from paceline.spec.program_defaults import has_fast_host, recommended
+from paceline.spec.program_defaults import recommended
 from paceline.spec.programs import DDP, FSDP, MEGATRON
 from paceline.spec.resolve_model import DEFAULT_BATCH, Model, graph_of, is_large
 from paceline.spec.resolve_plan import plan_of, plan_options

@@ -6,6 +6,7 @@ from typing import Any
 from paceline.hardware import Cluster
 from paceline.predictor.framework_profiles import FrameworkProfile
 from paceline.predictor.plan.interleaving import largest_interleave
+from paceline.predictor.plan.plan_choices import ExpertDispatch
 from paceline.workload.blocks import blocks
 from paceline.workload.graph import Graph
 
@@ -24,6 +25,8 @@ def recommended(
     sequence = given.get("sequence_parallel", usual)
     if profile.usual_tp_overlap and tp > 1 and sequence:
         found["tp_overlap"] = True
+    if profile.usual_ep_impl is not ExpertDispatch.ALL_TO_ALL and (given.get("ep") or 1) > 1:
+        found["ep_impl"] = str(profile.usual_ep_impl)
     if profile.interleaves and pp > 1 and not given.get("stage_layers"):
         replicas = given.get("dp") or max(1, cluster.devices // (tp * pp * cp))
         chunks = largest_interleave(len(blocks(graph)), pp)
@@ -31,15 +34,6 @@ def recommended(
         if chunks > 1 and plain and micro_batches(given, replicas) % pp == 0:
             found["interleave"] = chunks
     return found
-
-
-def has_fast_host(cluster: Cluster) -> bool:
-    """Whether activations can be offloaded under computing: NVLink to the memory of the host.
-
-    Recipes of Megatron Bridge offload layers of Llama 3 70B on GB200 and GB300 without pipelines
-    (cpu_offloading_num_layers).
-    """
-    return cluster.host is not None and cluster.host.technology == "nvlink"
 
 
 def micro_batches(given: Mapping[str, Any], replicas: int) -> int:

@@ -15,11 +15,14 @@ from paceline.errors import PacelineError, UnknownNameError
 from paceline.hardware import Cluster, Device, Link, catalogue
 from paceline.hardware.usual_links import with_default_links
 from paceline.predictor.framework_profiles import FrameworkProfile, framework
+from paceline.predictor.memory.fit_probability import fits_probability
+from paceline.predictor.memory.offload import has_fast_host
 from paceline.predictor.plan.interleaving import largest_interleave
 from paceline.predictor.plan.plan import Plan
-from paceline.predictor.plan.plan_choices import Recompute
+from paceline.predictor.plan.plan_choices import ExpertDispatch, Offload, Recompute
 from paceline.predictor.plan.sync_policy import Exchange, Policy, Synchronisation
 from paceline.predictor.plan.validate_for_model import check_experts
+from paceline.predictor.predict import predict
 from paceline.predictor.uncertainty.covariates import Program, Tuning
 from paceline.validation.forecast import Skipped
 from paceline.validation.published_row import Configuration
@@ -40,6 +43,7 @@ _POLICIES = {
 }
 _NOMINAL_RATES = {"fp32": 1e14, "tf32": 1e14, "fp16": 1e14, "bf16": 1e14, "fp8": 1e14}
 _NOMINAL_BANDWIDTH = 1e12
+_NOT_STATED = ("", "unknown")
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ def _job(configuration: Configuration) -> PublishedJob:
         _precision(configuration, cluster.device),
         optimizer_of(configuration),
     )
-    return PublishedJob(
+    job = PublishedJob(
         workload,
         cluster,
         plan if isinstance(graph, Graph) else _data_parallel_part(plan),
@@ -107,6 +111,10 @@ def _job(configuration: Configuration) -> PublishedJob:
         obstacle,
         tuple(assumptions),
     )
+    states_memory = configuration.zero is not None or configuration.recompute not in _NOT_STATED
+    if obstacle or states_memory or not profile.usual_zero:
+        return job
+    return _as_fits(job, assumptions)
 
 
 def program_of(configuration: Configuration) -> Program:
@@ -235,7 +243,7 @@ def _plan(
         tp=tp,
         pp=pp,
         cp=cp,
-        zero=configuration.zero or 0,
+        zero=_zero(configuration, profile, dp, assumptions),
         micro_batches=count if batch % count == 0 else None,
         interleave=_interleave(configuration, pp, count, profile, assumptions),
         recompute=_recompute(configuration, profile),
@@ -244,7 +252,34 @@ def _plan(
         fused_attention=has_fused_attention(profile, device),
         synchronisation=_synchronisation(configuration, profile),
         framework=profile.name,
+        ep_impl=profile.usual_ep_impl if (configuration.ep or 1) > 1 else ExpertDispatch.ALL_TO_ALL,
     )
+
+
+def _zero(
+    configuration: Configuration, profile: FrameworkProfile, dp: int, assumptions: list[str]
+) -> int:
+    """Sharding of the row, else what the documentation of its program recommends."""
+    if configuration.zero is not None or not profile.usual_zero or dp == 1:
+        return configuration.zero or 0
+    assumptions.append(f"sharding not stated: ZeRO-{profile.usual_zero}, as the program recommends")
+    return profile.usual_zero
+
+
+def _as_fits(job: PublishedJob, assumptions: list[str]) -> PublishedJob:
+    """The job with the least recomputation that fits, as users of a program choose it."""
+    changes: list[dict[str, Any]] = [{}]
+    if has_fast_host(job.cluster) and job.plan.pp == 1:
+        changes.append({"offload": (Offload.ACTIVATIONS,)})
+    full = {"recompute": Recompute.FULL}
+    changes += [{**full, "recompute_every": every} for every in (8, 4, 2, 1)]
+    for change in changes:
+        tried = replace(job, plan=replace(job.plan, **change))
+        if (fits_probability(predict(tried.workload, tried.cluster, tried.plan)) or 1.0) >= 0.5:
+            if change:
+                assumptions.append("activations recomputed or offloaded as far as memory requires")
+            return replace(tried, assumptions=tuple(assumptions))
+    return job
 
 
 def _micro_batches(

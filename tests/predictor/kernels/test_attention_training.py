@@ -3,6 +3,7 @@
 import pytest
 
 import paceline as pl
+from paceline.constants import number
 from paceline.hardware import catalogue
 from paceline.predictor.kernels.efficiency import FLASH_2, load_efficiency
 
@@ -24,7 +25,25 @@ def test_other_devices_lose_nothing_with_it(device):
 
 def test_the_kernel_of_the_vendor_is_not_limited():
     efficiency = load_efficiency()
-    assert efficiency.of_program(catalogue.device("h100_sxm_80gb"), "") is efficiency
+    own = efficiency.of_program(catalogue.device("h100_sxm_80gb"), "")
+    assert own.product_factor("attention") == efficiency.product_factor("attention")
+
+
+@pytest.mark.parametrize(
+    ("device", "kernel", "is_vendors"),
+    [
+        ("h100_sxm_80gb", "", True),
+        ("h100_sxm_80gb", "flash-2", False),
+        ("b200_sxm", "flash-2", True),
+        ("a100_sxm_80gb", "", False),
+    ],
+)
+def test_backward_of_the_vendor_has_its_own_rate(device, kernel, is_vendors):
+    efficiency = load_efficiency()
+    own = efficiency.of_program(catalogue.device(device), kernel)
+    shared = efficiency.product_factor("attention_input_gradient")
+    wanted = number("kernels.limits.vendor_attention_gradient") if is_vendors else shared
+    assert own.product_factor("attention_input_gradient") == wanted
 
 
 def test_long_sequences_take_longer_under_pytorch_than_under_megatron():

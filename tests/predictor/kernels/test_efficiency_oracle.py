@@ -255,7 +255,7 @@ def test_eight_bit_layers_convert_their_operands():
     graph = chain((8192, 4096), ops.Linear(4096, bias=False), ops.Linear(4096, bias=False))
     first, last = layer_times(graph.cost(1, precision="fp8"), GPU, "fp8", an_efficiency())
     flops = 2 * 8192 * 4096 * 4096
-    converted = 8192 * 4096 * (2 + 2 * 1) / 1e12
+    converted = 8192 * 4096 * (2 * 2 + 2 * 1) / 1e12  # read for the scale, and to convert
     assert first.forward_seconds == pytest.approx(flops / 160e12 + converted + 5e-6)
     assert last.forward_seconds == pytest.approx(flops / 80e12 + 5e-6)
 

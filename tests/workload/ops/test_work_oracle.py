@@ -443,11 +443,13 @@ def test_state_space_dual_by_hand():
     per_chunk = 2 * 4 * 4 * 5 + 2 * (2 * 4 * 3 * 4 + 2 * 5 * 3 * 4 + 2 * 4 * 3 * 5)
     assert sum(gflop(work.forward)) == 2 * per_chunk
     assert sum(gflop(work.input_gradient)) == 4 * per_chunk
-    states = 2 * 5 * 6
-    assert work.kept == Kept(inputs=(0, 1, 2, 3), elements=states)
-    moved = 48 + 16 + 40 + 40 + 48 + 2 * states
-    assert work.forward_traffic == Traffic(moved, 6)
-    assert work.backward_traffic == Traffic(2 * moved, 6, 6)
+    assert work.kept == Kept(inputs=(0, 1, 2, 3))
+    # Inputs are read by two kernels; states are written, read, written and read in 32 bits, scores
+    # of 4 tokens with 4 written and read.
+    moved = 2 * (48 + 16 + 40 + 40) + 48
+    states, scores = 4 * (2 * 5 * 6), 2 * (8 * 4)
+    assert work.forward_traffic == Traffic(moved, 6, 0, 4 * (states + scores))
+    assert work.backward_traffic == Traffic(3 * moved, 6, 6, 4 * (2.5 * states + 2 * scores))
 
 
 def test_additive_attention_by_hand():

@@ -226,12 +226,16 @@ class Efficiency:
         """The constants of programs with this attention kernel (`FLASH_2`, "" for the vendor's).
 
         FlashAttention-2 issues the matrix instructions of Ampere, which later units execute at the
-        rate of Ampere per clock; programs for Blackwell use the vendor's kernels.
+        rate of Ampere per clock; programs for Blackwell use the vendor's kernels. The vendor's
+        kernels for Hopper and later have a backward of their own rate.
         """
         year = device.year or 0
         since, until = number("kernels.limits.newer_since"), number("kernels.limits.flash_2_until")
-        if attention_kernel != FLASH_2 or device.is_processor or not since <= year < until:
+        if device.is_processor or year < since:
             return self
+        if attention_kernel != FLASH_2 or year >= until:
+            vendors = number("kernels.limits.vendor_attention_gradient")
+            return self.with_constants({"products.attention_input_gradient": vendors})
         clock = 1e6 * (device.clock_mhz or number("kernels.limits.usual_clock_mhz"))
         per_clock = device.peak_flops.get("bf16", 0.0) / (clock * (device.compute_units or 1))
         share = number("kernels.limits.flash_2_flops_per_clock") / max(per_clock, 1.0)

@@ -50,12 +50,10 @@ class GemmArrays:
     @cached_property
     def _converted(self) -> NDArray[np.bool_]:
         """GEMMs with operands in the short format: not adapters nor the output layer."""
-        layers = self._profile.layers
-        linear = [i for i, layer in enumerate(layers) if layer.kind == "linear"]
-        head = linear[-1] if linear else None
+        heads = _heads(self._profile)
         narrow = number("kernels.limits.fp8_width")
         wide = [min(float(np.min(own.m)), float(np.min(own.k))) >= narrow for own in self._gemms]
-        kinds = [layers[i].kind in _CONVERTED and i != head for i in self.layer]
+        kinds = [self._profile.layers[i].kind in _CONVERTED and i not in heads for i in self.layer]
         return np.logical_and(kinds, wide)
 
     @property
@@ -73,7 +71,9 @@ class GemmArrays:
         other = self._fraction(device, numbers.other_compute, numbers.activation_bytes, efficiency)
         other *= efficiency.attainable_flops(device, numbers.other_compute)
         other /= efficiency.attainable_flops(device, numbers.compute)
-        return np.where(self._by_row(self._converted), fraction, other)
+        share = numbers.other_share
+        mixed = 1.0 / ((1.0 - share) / fraction + share / other) if share else fraction
+        return np.where(self._by_row(self._converted), mixed, other)
 
     def transformed(
         self, direct: Array, device: Device, numbers: Precision, efficiency: Efficiency
@@ -107,19 +107,55 @@ class GemmArrays:
         )
         return np.where(smaller.applies, self.flops - smaller.flops, 0.0)
 
-    def converted_bytes(self, numbers: Precision) -> Array:
+    def beside_bytes(self, numbers: Precision) -> Array:
+        """Memory traffic of kernels beside each GEMM: conversion of operands, routing of tokens."""
+        routed = self._routing_bytes(numbers)
+        return routed + self._converted_bytes(numbers) if numbers.other_compute else routed
+
+    def _converted_bytes(self, numbers: Precision) -> Array:
         """Memory traffic of converting operands of each GEMM to the short format.
 
         Inputs in forward and output gradients in backward are read once and written twice, plain
-        and transposed. Weights are converted once per step.
+        and transposed. Weights are converted once per step. Programs that save operands have norms
+        and activations that write the short format (Transformer Engine's LayerNormLinear); others
+        read a tensor once more for its largest element (torchao's dynamic scaling).
         """
+        forward = self._of_role("forward")
+        is_fused = numbers.saved_operand_bytes is not None
+        if is_fused:
+            forward &= np.array([kind != "linear" for kind in self._kinds], dtype=bool)
         operand = np.where(
-            self._by_row(self._of_role("forward")),
+            self._by_row(forward),
             self.n * self.k,
             np.where(self._by_row(self._of_role("weight_gradient")), self.m * self.k, 0.0),
         )
-        width = numbers.activation_bytes + 2.0 * numbers.operand_bytes
+        reads = 1.0 if is_fused else 2.0
+        width = reads * numbers.activation_bytes + 2.0 * numbers.operand_bytes
         return np.asarray(operand * self.count * width * self._by_row(self._converted))
+
+    def _routing_bytes(self, numbers: Precision) -> Array:
+        """Memory traffic of kernels between the GEMMs of experts.
+
+        Tokens are permuted before and after their experts (two reads and two writes of the
+        model's width each way); the gated activation reads two tensors of the inner width and
+        writes one, backward reads three and writes two.
+        """
+        size = np.zeros(np.broadcast(self.m, self.n).shape)
+        for role, width, inner in (("forward", self.m, self.k), ("input_gradient", self.k, self.m)):
+            passes = 3.0 if role == "forward" else 5.0
+            last = self._by_row(self._of_role(role) & self._is_last_of_experts())
+            size = np.where(last, self.n * self.count * (4.0 * width + passes * inner), size)
+        return np.asarray(size * numbers.activation_bytes)
+
+    def _is_last_of_experts(self) -> NDArray[np.bool_]:
+        """GEMMs out of experts, which follow those of the router and into experts."""
+        experts = np.array([kind == "moe" for kind in self._kinds], dtype=bool)
+        ends = [
+            (i + 1 == len(self.layer))
+            or (self.layer[i + 1] != self.layer[i] or self._roles[i + 1] != self._roles[i])
+            for i in range(len(self.layer))
+        ]
+        return np.asarray(experts & np.array(ends, dtype=bool))
 
     def _of_role(self, role: str) -> NDArray[np.bool_]:
         return np.array([own == role for own in self._roles], dtype=bool)
@@ -199,6 +235,18 @@ def _passes(layer: LayerProfile) -> tuple[tuple[int, str, Sequence[Gemm]], ...]:
         (BACKWARD, "weight_gradient", layer.weight_gradient_gemms),
         (BACKWARD, "input_gradient", layer.input_gradient_gemms),
     )
+
+
+def _heads(profile: GraphProfile) -> set[int]:
+    """The output layer, and the one whose weights it shares (multi-token prediction)."""
+    linear = [i for i, layer in enumerate(profile.layers) if layer.kind == "linear"]
+    if not linear:
+        return set()
+    last = profile.layers[linear[-1]]
+    if last.parameters:
+        return {linear[-1]}
+    width = last.output_shape[-1]
+    return {i for i in linear if profile.layers[i].output_shape[-1] == width}
 
 
 def _product_kind(layer: LayerProfile) -> str:

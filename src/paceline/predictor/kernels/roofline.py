@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from paceline.constants import number
 from paceline.errors import InputError
 from paceline.hardware import Device
 from paceline.predictor.kernels.efficiency import Efficiency, load_efficiency
@@ -41,10 +42,11 @@ class LayerWork:
 
     Arrays have the axes pass (`FORWARD`, `BACKWARD`), layer, then those of the batch. ``flops``
     is the work that takes as long at the attainable rate, ``bytes`` the traffic that takes as
-    long at full memory bandwidth, ``operations`` the number of kernels. ``converted_bytes`` is
-    traffic of operand conversion; None without conversion. ``spared_flops`` and ``spared_bytes``
-    replace ``flops`` if convolutions use Winograd kernels (GEMMs, then transforms); None without
-    eligible convolutions.
+    long at full memory bandwidth, ``operations`` the number of kernels. ``beside_bytes`` is traffic
+    of kernels beside the GEMMs (operand conversion, permutation of tokens); None without.
+    ``spared_flops`` and ``spared_bytes`` replace ``flops`` if convolutions use Winograd kernels
+    (GEMMs, then transforms); None without eligible convolutions. ``host_seconds`` are times in
+    which the device waits for the host; None without.
     """
 
     names: tuple[str, ...]
@@ -52,9 +54,10 @@ class LayerWork:
     bytes: Array
     operations: Array
     gradient_bytes: Array
-    converted_bytes: Array | None = None
+    beside_bytes: Array | None = None
     spared_flops: Array | None = None
     spared_bytes: Array | None = None
+    host_seconds: Array | None = None
 
     @property
     def parts(self) -> dict[str, Array]:
@@ -79,9 +82,11 @@ class LayerWork:
         if spared is not None:
             roof = np.minimum(roof, spared)
         roof = np.maximum(roof, self.bytes / bytes_per_second)
-        if self.converted_bytes is not None:
-            roof += self.converted_bytes / bytes_per_second
+        if self.beside_bytes is not None:
+            roof += self.beside_bytes / bytes_per_second
         roof += self.operations * launch_seconds
+        if self.host_seconds is not None:
+            roof += self.host_seconds
         return np.maximum(roof, self.operations * dispatch_seconds, out=roof)
 
     def spared_seconds(self, flops_per_second: Number, bytes_per_second: Number) -> Array | None:
@@ -130,10 +135,12 @@ def layer_work(
         np.add.at(moved, index, products.unfolded_elements() * numbers.activation_bytes)
     fraction = products.fraction_of_attainable(device, numbers, constants)
     unlisted, nothing = _unlisted_flops(profile, moved, batches, constants), np.zeros_like(moved)
-    converted = None
-    if numbers.other_compute:
-        converted = _added(nothing, index, products.converted_bytes(numbers))
-        converted /= constants.memory_ceiling("cast")
+    beside = None
+    has_experts = any(layer.kind == "moe" for layer in profile.layers)
+    if numbers.other_compute or has_experts:
+        beside = _added(nothing, index, products.beside_bytes(numbers))
+        beside /= constants.memory_ceiling("cast")
+    waits = has_experts and not device.is_processor
     direct = products.flops / fraction
     spared = None
     if convolution == "implicit":
@@ -155,7 +162,8 @@ def layer_work(
         bytes=moved / reached,
         operations=operations,
         gradient_bytes=_affine_rows([layer.gradient_bytes for layer in profile.layers], batches),
-        converted_bytes=converted,
+        beside_bytes=beside,
+        host_seconds=_host_seconds(profile, moved) if waits else None,
         spared_flops=None if spared is None else _added(unlisted, index, spared[0]),
         spared_bytes=None if spared is None else _added(nothing, index, spared[1]),
     )
@@ -277,6 +285,17 @@ def _affine_rows(parts: Sequence[Affine], batches: Array) -> Array:
     fixed = rows([part.fixed for part in parts], batches)
     per_sample = rows([part.per_sample for part in parts], batches)
     return np.asarray(fixed + per_sample * batches)
+
+
+def _host_seconds(profile: GraphProfile, like: Array) -> Array:
+    """Waits for the host, in the shape of ``like``: pass, layer, then the axes of the batch.
+
+    Dropless routing: the host reads how many tokens each expert gets, so the kernels of experts are
+    not issued ahead.
+    """
+    seconds = [number(f"overheads.host.experts.{way}") for way in ("forward", "backward")]
+    waits = np.outer(seconds, [layer.kind == "moe" for layer in profile.layers])
+    return np.asarray(like * 0.0 + waits.reshape(*waits.shape, *[1] * (like.ndim - 2)))
 
 
 def _unlisted_flops(

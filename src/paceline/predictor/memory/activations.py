@@ -189,20 +189,28 @@ def whole_bytes(layer: ShardedLayer, tp: Number) -> Affine:
     return total(Affine(0, (1 + 1 / tp) * size.per_sample) for size in scattered)
 
 
-def working_bytes(layers: Sequence[ShardedLayer], sharding: Sharding) -> Affine:
+def working_bytes(
+    layers: Sequence[ShardedLayer], sharding: Sharding, to_attention: bool = False
+) -> Affine:
     """Activations of the largest block: temporary memory of full recomputation.
 
-    Blocks with equal layers (the same objects) are evaluated once.
+    With ``to_attention`` only those up to its last attention, which are left when backward
+    arrives there. Blocks with equal layers (the same objects) are evaluated once.
     """
-    distinct = {
-        tuple(id(layers[position]) for position in block): block
-        for block in _numbered_blocks(sharding.graph)
-    }
+    found = _numbered_blocks(sharding.graph)
+    if to_attention:
+        found = tuple(_to_attention(sharding.graph, block) for block in found)
+    distinct = {tuple(id(layers[position]) for position in block): block for block in found}
     sizes = [
         total(layers[position].profile.activation_bytes for position in block)
         for block in distinct.values()
     ]
     return max(sizes, key=lambda size: _magnitude(size.per_sample), default=Affine())
+
+
+def _to_attention(graph: Graph, block: tuple[int, ...]) -> tuple[int, ...]:
+    last = max((i for i in block if isinstance(graph.nodes[i].op, Attention)), default=-1)
+    return tuple(position for position in block if position <= last)
 
 
 @lru_cache(maxsize=64)

@@ -72,3 +72,12 @@ def exposed_transfers(
     link = float(counts @ one_way)
     shares = one_way / link if link > 0 else np.zeros_like(one_way)
     return [shares * max(0.0, link - float(counts @ seconds)) for seconds in passes]
+
+
+def has_fast_host(cluster: Cluster) -> bool:
+    """Whether activations can be offloaded under computing: NVLink to the memory of the host.
+
+    Recipes of Megatron Bridge offload layers of Llama 3 70B on GB200 and GB300 without pipelines
+    (cpu_offloading_num_layers).
+    """
+    return cluster.host is not None and cluster.host.technology == "nvlink"

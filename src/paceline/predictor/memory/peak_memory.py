@@ -120,14 +120,18 @@ def _sharded(parts: Partition, counts: Array, stage: int, sizes: Array) -> Numbe
 def _activations(parts: Partition, counts: Array) -> Numbers:
     plan, batch = parts.plan, parts.share_of_batch
     held = _held(parts)
-    passing = np.zeros(plan.pp)
+    passing = np.full(plan.pp, _context_bytes(parts))
     if plan.recompute in (Recompute.FULL, Recompute.OPERATION):
-        passing += float(working_bytes(parts.layers, parts.sharding).at(batch))
+        # Backward releases the feed-forward network of a block before it arrives at attention.
+        whole, attention = (
+            float(working_bytes(parts.layers, parts.sharding, until).at(batch))
+            for until in (False, True)
+        )
+        passing = np.maximum(passing + attention, whole)
     if plan.recompute_modules:
         modules = plan.recompute_modules
         largest = transient_bytes(parts.sharding, modules, plan.tp, plan.sequence_parallel)
         passing += float(largest.at(batch))
-    passing += _context_bytes(parts)
     loss, placeholder = (
         habits_of(plan, parts.framework).loss,
         output_placeholder_bytes(parts, plan.tp),

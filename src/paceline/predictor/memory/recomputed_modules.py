@@ -21,7 +21,7 @@ from paceline.workload.ops import MixtureOfExperts
 ATTENTIONS = ("attention", "relative_attention", "additive_attention")
 _NORMS = ("layer_norm", "rms_norm")
 _MLPS = ("mlp.", "feed_forward.", "ffn.")
-_EXPERTS = ("shared_expert", "shared_gate", "add_shared")
+_EXPERTS = ("shared_expert", "shared_gate", "add_shared", "experts_latent")
 _LATENTS = ("query_down", "latent_down", "latent", "key_rotary")
 """Nodes of latent attention that are not recomputed: the latents and what they are made of."""
 _DISCARDING = (Module.LAYER_NORM, Module.LATENT_PROJECTION)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from paceline.workload.cost import Number
 from paceline.workload.graph import Graph, Node
@@ -95,6 +96,16 @@ class FusedGate(Multiply):
 
 
 @dataclass(frozen=True, slots=True)
+class FusedActivation(Activation):
+    """An activation in the kernel of the product that follows it."""
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """Work of an activation without memory traffic of its own."""
+        plain = Activation.work(self, inputs, needs_input_gradient)
+        return replace(plain, forward_traffic=Traffic(), backward_traffic=Traffic())
+
+
+@dataclass(frozen=True, slots=True)
 class FusedExperts(MixtureOfExperts):
     """Gated experts that do not keep the result of the activation."""
 
@@ -113,14 +124,24 @@ def with_fused_gates(graph: Graph) -> Graph:
         for node in graph.nodes
         if isinstance(node.op, Activation) and readers[node.name] == 1
     }
-    return replace(graph, nodes=tuple(_fused(node, activations) for node in graph.nodes))
+    fused = {
+        node.inputs[0]
+        for node in graph.nodes
+        if isinstance(node.op, Multiply) and node.inputs[0] in activations
+    }
+    return replace(graph, nodes=tuple(_fused(node, fused) for node in graph.nodes))
 
 
 def _fused(node: Node, activations: set[str]) -> Node:
     op = node.op
+    if isinstance(op, Activation) and node.name in activations:
+        return replace(node, op=FusedActivation(**_fields_of(op)))
     if isinstance(op, Multiply) and node.inputs[0] in activations:
         return replace(node, op=FusedGate())
     if isinstance(op, MixtureOfExperts) and op.gated:
-        fused = FusedExperts(op.experts, op.top_k, op.hidden, gated=True, bias=op.bias)
-        return replace(node, op=fused)
+        return replace(node, op=FusedExperts(**_fields_of(op)))
     return node
+
+
+def _fields_of(op: Activation | MixtureOfExperts) -> dict[str, Any]:
+    return {each.name: getattr(op, each.name) for each in fields(op)}

@@ -141,6 +141,18 @@ def _divided_size(node: Node, role: Role) -> tuple[int, str]:
     return 0, ""
 
 
+def _adapted(graph: Graph) -> dict[str, str]:
+    """The frozen linear layer of each adapter's last layer, whose results are added."""
+    linear = {node.name: node for node in graph.nodes if isinstance(node.op, Linear)}
+    pairs = (node.inputs for node in graph.nodes if node.op.kind == "add" and len(node.inputs) == 2)
+    return {
+        second: first
+        for first, second in pairs
+        if first in linear and second in linear
+        if linear[first].frozen and not linear[second].frozen
+    }
+
+
 class _Divider:
     """Walks the graph; knows which tensors are divided by features and which were gathered."""
 
@@ -152,6 +164,8 @@ class _Divider:
         self.divided: set[str] = set()
         self.exchanged: set[str] = set()
         self.trained: set[str] = set()
+        self.adapted = _adapted(graph)
+        self.adapters_in = {graph.node(name).inputs[0] for name in self.adapted}
 
     def run(self) -> tuple[Division, ...]:
         return tuple(self._divide(node) for node in self.graph.nodes)
@@ -170,9 +184,13 @@ class _Divider:
             return self._partial_sums(node, Role.VOCABULARY)
         if kind == "moe":
             return Division(Role.EXPERTS) if self.folds_experts else self._whole_pair(node)
+        if node.name in self.adapted:
+            # As its linear layer (Megatron's ParallelLinearAdapter), whose messages it shares.
+            return Division(Role.OUTPUTS if self.adapted[node.name] in self.divided else Role.WHOLE)
         if self._has_matrix(node):
             if not reads_divided:
-                return self._by_outputs(node)
+                is_narrow = node.name in self.adapters_in
+                return Division(Role.WHOLE) if is_narrow else self._by_outputs(node)
             if self.in_pairs:
                 return self._partial_sums(node, Role.INPUTS)
             return self._by_outputs(node)

@@ -19,7 +19,8 @@ class MixtureOfExperts(Op):
 
     Gated experts compute down(silu(gate(x)) * up(x)), others down(gelu(up(x))); ``bias`` adds
     biases to the router and every matrix. Assumes balanced routing; the weights of every expert
-    are read in every step.
+    are read in every step. ``router_width`` is the width of the router's input where experts work
+    on narrower tokens (LatentMoE of Nemotron 3), 0 for the width of the tokens.
     """
 
     experts: int
@@ -27,6 +28,7 @@ class MixtureOfExperts(Op):
     hidden: int
     gated: bool = True
     bias: bool = False
+    router_width: int = 0
 
     def __post_init__(self) -> None:
         require_positive(experts=self.experts, top_k=self.top_k, hidden=self.hidden)
@@ -41,7 +43,7 @@ class MixtureOfExperts(Op):
     def parameters(self, inputs: Shapes) -> Parameters:
         width = fixed_dimension(inputs[0], -1)
         into, out = (self.experts, self.hidden, width), (self.experts, width, self.hidden)
-        shapes: dict[str, tuple[int, ...]] = {"router": (self.experts, width)}
+        shapes: dict[str, tuple[int, ...]] = {"router": (self.experts, self.router_width or width)}
         if self.gated:
             shapes["gate"] = into
         shapes |= {"up": into, "down": out}
@@ -61,7 +63,7 @@ class MixtureOfExperts(Op):
         matrices_in = 2 if self.gated else 1
         into = Gemm(self.hidden, load, width, self.experts * matrices_in)
         out = Gemm(width, load, self.hidden, self.experts)
-        router = Gemm(self.experts, tokens, width)
+        router = Gemm(self.experts, tokens, self.router_width or width)
         weights = count_parameters(self.parameters(inputs))
         inner = (2 * matrices_in) * self.hidden
         moved = 2 * elements(inputs[0]) + routed * (4 * width + 2 * inner)

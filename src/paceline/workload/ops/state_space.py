@@ -13,7 +13,7 @@ from paceline.workload.ops.dimensions import (
     fixed_dimension,
     require_positive,
 )
-from paceline.workload.ops.work import Kept, Traffic, Work
+from paceline.workload.ops.work import FLOAT32_BYTES, Kept, Traffic, Work
 
 # FLOP per state element and token (decay, input, sum, product: 9) over the 2 of the GEMM that is
 # counted; backward recomputes the states.
@@ -133,7 +133,7 @@ class StateSpaceDual(Op):
         return dict.fromkeys(("decay", "direct", "step_bias"), (self.heads,))
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Saves its inputs and the state at the end of every chunk."""
+        """Saves its inputs; backward recomputes the states."""
         tokens, width = inputs[0]
         head_dim = fixed_dimension(inputs[0], -1) // self.heads
         length = _smaller(self.chunk, tokens)
@@ -154,14 +154,19 @@ class StateSpaceDual(Op):
             )
         )
         weights = count_parameters(self.parameters(inputs))
-        states = chunks * self.state * width
-        moved = _read(inputs) + elements(inputs[0]) + 2 * states
+        # Kernels of state-spaces/mamba (ssd_combined.py): states are 32-bit and written, passed
+        # from chunk to chunk and read; so are the products of B and C of every chunk.
+        states = 4 * chunks * self.state * width
+        scores = 2 * tokens * length * self.groups
+        moved = 2 * _read(inputs) + elements(inputs[0])
         return Work(
             forward=forward,
             input_gradient=backward,
-            forward_traffic=Traffic(moved, weights),
-            backward_traffic=Traffic(2 * moved, weights, weights),
-            kept=Kept(inputs=(0, 1, 2, 3), elements=states),
+            forward_traffic=Traffic(moved, weights, other_bytes=FLOAT32_BYTES * (states + scores)),
+            backward_traffic=Traffic(
+                3 * moved, weights, weights, FLOAT32_BYTES * (2.5 * states + 2 * scores)
+            ),
+            kept=Kept(inputs=(0, 1, 2, 3)),
         )
 
 

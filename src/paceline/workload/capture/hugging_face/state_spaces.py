@@ -191,8 +191,6 @@ def _with_linear(
 
 def nemotron_h(config: Config) -> TransformerShape:
     """Nemotron-H: every layer is Mamba-2, attention or feed-forward, after a norm."""
-    if config.given("moe_latent_size"):
-        raise InputError("experts with moe_latent_size are not supported", OTHERS)
     shape = decoders.llama(config).replaced(
         rotary=False,
         gated=False,
@@ -202,9 +200,11 @@ def nemotron_h(config: Config) -> TransformerShape:
     )
     types = config.layer_types("hybrid_override_pattern", shape.layers)
     types = types or config.layer_types("layers_block_type", shape.layers)
+    predicted = config.size("num_nextn_predict_layers", default=0, least=0)
+    pattern = config.text("mtp_hybrid_override_pattern", "") if predicted else ""
     if not types:
         raise InputError("Nemotron-H needs hybrid_override_pattern", OTHERS)
-    if unknown := sorted(set(types) - set(_LAYERS_OF_NEMOTRON)):
+    if unknown := sorted({*types, *pattern} - set(_LAYERS_OF_NEMOTRON)):
         raise InputError(f"unknown layer types of Nemotron-H: {', '.join(unknown)}", OTHERS)
     kinds = tuple(_LAYERS_OF_NEMOTRON[kind] for kind in types)
     space = StateSpace(
@@ -224,8 +224,10 @@ def nemotron_h(config: Config) -> TransformerShape:
             config.size("num_experts_per_tok"),
             config.size("moe_intermediate_size"),
             shared_inner=config.size("moe_shared_expert_intermediate_size"),
+            latent=config.size("moe_latent_size", default=0, least=0),
         )
-    return shape.replaced(state_space=space, kinds=kinds, experts=experts)
+    further = tuple(_LAYERS_OF_NEMOTRON[kind] for kind in pattern)
+    return shape.replaced(state_space=space, kinds=kinds, experts=experts, further_kinds=further)
 
 
 _MAMBA, _ATTENTION = LayerKind(("state_space",), "none"), LayerKind(("attention",), "none")

@@ -27,7 +27,8 @@ class Experts:
     """``count`` experts of width ``inner``, of which each token uses ``top_k``.
 
     ``shared_inner`` is the width of a shared expert that every token uses, gated if
-    ``shared_gate``; ``bias`` gives the router and the experts biases.
+    ``shared_gate``; ``bias`` gives the router and the experts biases. Routed experts work on a
+    projection of the tokens to ``latent`` features, 0 for the tokens themselves.
     """
 
     count: int
@@ -36,6 +37,7 @@ class Experts:
     shared_inner: int = 0
     shared_gate: bool = False
     bias: bool = False
+    latent: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,9 @@ class TransformerShape:
     after the residual sum (``after_sum``); the first layer has none before its attention
     without ``first_norm``; ``norm_of_heads`` normalises queries and keys per head, or over
     their ``whole`` width; ``attention_gate`` multiplies the output of attention. ``kinds``
-    describes each layer where layers differ. ``adapter_rank`` is the rank of adapters that are
+    describes each layer where layers differ. ``further_kinds`` are the layers that predict the
+    token after the next one in training (multi-token prediction, DeepSeek-V3), with their own
+    loss and the common embedding and head. ``adapter_rank`` is the rank of adapters that are
     trained instead of the weights. ``dropout`` applies to the outputs of attention and
     feed-forward, to a normalised embedding and to tokens before their labels.
 
@@ -148,6 +152,7 @@ class TransformerShape:
     linear: LinearAttention | None = None
     attention_gate: bool = False
     kinds: tuple[LayerKind, ...] = ()
+    further_kinds: tuple[LayerKind, ...] = ()
     adapter_rank: int = 0
     dropout: float = 0.0
     scored_positions: int = 0

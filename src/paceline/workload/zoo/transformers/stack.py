@@ -20,6 +20,8 @@ def transformer(name: str, shape: TransformerShape) -> Graph:
     with net.frozen(shape.adapter_rank > 0):
         x = stack(net, embedding(net, shape), shape)
         loss = training_loss(net, x, shape)
+        if shape.further_kinds and shape.head == "tokens":
+            loss = _with_further_token(net, x, loss, shape)
     return net.build(loss, shape.sequence, shape.dimensions())
 
 
@@ -38,6 +40,20 @@ def stack(
     if shape.norm_at == "after_sum":
         return x
     return norm(net, "norm" if scope == "blocks" else f"{scope}.norm", x, shape)
+
+
+def _with_further_token(net: NetworkBuilder, x: str, loss: str, shape: TransformerShape) -> str:
+    """Add the prediction of the token after the next one (arXiv 2412.19437, section 2.2)."""
+    with net.scope("further"):
+        both = [norm(net, "norm_hidden", x, shape), norm(net, "norm_token", "embedding", shape)]
+        y = net.linear("projection", net.concat("joined", both, 1), shape.hidden, bias=False)
+        for index, kind in enumerate(shape.further_kinds):
+            with net.scope(f"layer{chr(ord('a') + index)}"):
+                y = _block(net, y, shape, kind, None, None)
+        y = norm(net, "norm", y, shape)
+        scores = net.linear("head", y, shape.vocabulary, shares="head", bias=False)
+        own = net.cross_entropy("loss", scores, "target")
+    return net.add_node("both_losses", ops.WeightedSum((1.0, 1.0)), loss, own)
 
 
 def embedding(

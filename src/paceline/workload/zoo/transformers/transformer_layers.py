@@ -135,9 +135,19 @@ def feed_forward(net: NetworkBuilder, x: str, shape: TransformerShape, kind: Lay
 
 def _experts(net: NetworkBuilder, x: str, shape: TransformerShape, experts: Experts) -> str:
     moe = ops.MixtureOfExperts(
-        experts.count, experts.top_k, experts.inner, gated=shape.gated, bias=experts.bias
+        experts.count,
+        experts.top_k,
+        experts.inner,
+        gated=shape.gated,
+        bias=experts.bias,
+        router_width=shape.hidden if experts.latent else 0,
     )
-    y = net.add_node("experts", moe, x)
+    if experts.latent:
+        narrow = net.linear("experts_latent_in", x, experts.latent, bias=False)
+        y = net.add_node("experts", moe, narrow)
+        y = net.linear("experts_latent_out", y, shape.hidden, bias=False)
+    else:
+        y = net.add_node("experts", moe, x)
     if not experts.shared_inner:
         return y
     shared = _dense(net, "shared_expert", x, experts.shared_inner, shape)
