@@ -63,5 +63,5 @@ def test_small_rates_keep_their_digits():
     slow = pl.predict("llama3_70b", "dgx-a100", batch=1, nodes=2, zero=3, precision="bf16")
     assert slow.samples_per_second < 1
     line = next(line for line in str(slow).splitlines() if "throughput" in line)
-    assert len(line.split()[1].strip("0.")) >= 3
+    assert len(line.split()[1].lstrip("0.")) >= 3
     assert "tokens/s" in line
