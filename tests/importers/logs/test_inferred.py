@@ -309,3 +309,25 @@ def test_numbers_without_a_unit_may_be_milliseconds():
     log = inferred(lines)
     assert log.step_seconds is None
     assert "its unit" in log.warnings[0]
+
+
+def test_lines_that_were_held_back_are_not_timed():
+    even = [clock(26.7 * n) + f" | Train Step={20 * n}, Loss=0.4" for n in range(1, 12)]
+    burst = [clock(480 + 4 * n) + f" | Train Step={220 + 20 * n}, Loss=0.4" for n in range(1, 8)]
+    assert inferred(even).step_seconds == pytest.approx(1.335, rel=0.02)
+    assert inferred([*even, *burst]).step_seconds is None
+
+
+def test_a_batch_of_the_epoch_beside_a_global_step():
+    steps = [(100, 99), (200, 199), (300, 35), (400, 135), (500, 235)]
+    lines = [f"global step {n}/792, batch: {k}, loss: 0.3, speed: 3.62 step/s" for n, k in steps]
+    assert inferred(lines).step_seconds == pytest.approx(1 / 3.62, rel=0.01)
+
+
+def test_a_lost_counter_line_does_not_shift_the_fields_below_it():
+    blocks = [
+        [f"Learning iteration {n}/1500", "Loss: 2.1", f"Total time: {1.21 * n:.2f}s"]
+        for n in range(1, 30)
+    ]
+    kept = [line for n, block in enumerate(blocks) for line in block[n % 3 == 1 :]]
+    assert inferred(kept).step_seconds == pytest.approx(1.21, rel=0.01)

@@ -73,6 +73,7 @@ NAMES = [
         "dsfd",
         "rsl-rl",
         "espnet",
+        "cerebras",
     ),
     "tqdm",
     "training-bar",

@@ -101,7 +101,7 @@ class CntkParser(LineParser):
             LineRule("Minibatch[", _MINIBATCH_PYTHON, self._minibatch_python),
             LineRule("", _VERSION, self._version),
             LineRule("", re.compile(r"Training (\d+) parameters"), self._parameters),
-            LineRule("", re.compile(r"Using (\d+) CPU threads"), self._threads),
+            self.keep("", r"Using (\d+) CPU threads", "threads_per_rank"),
             LineRule("__COMPLETED__", re.compile("__COMPLETED__"), self.end),
             LineRule('Action "train" complete', re.compile("complete"), self.end),
         )
@@ -218,9 +218,6 @@ class CntkParser(LineParser):
         parameters = count(match[1])
         if parameters is not None:
             self.log.facts["parameters"] = float(parameters)
-
-    def _threads(self, match: re.Match[str], line: LogLine) -> None:
-        self.log.facts["threads_per_rank"] = match[1]
 
 
 def _criterion(text: str) -> tuple[float | None, int | None]:

@@ -49,7 +49,7 @@ class DeepspeedParser(LineParser):
             LineRule("time (ms) |", _BREAKDOWN, self._breakdown),
             LineRule("time (ms) |", _OTHER_TIMERS, self.skip),
             LineRule("skipped=", _STEP, self._step),
-            LineRule("version=", re.compile(r"DeepSpeed info: version=(\S{1,40})"), self._version),
+            self.keep("version=", r"DeepSpeed info: version=([^\s,]{1,40})", "version"),
             LineRule("", _SETTING, self._setting),
         )
 
@@ -111,9 +111,6 @@ class DeepspeedParser(LineParser):
 
     def _step(self, match: re.Match[str], line: LogLine) -> None:
         self._last_step = count(match[1]) or self._last_step
-
-    def _version(self, match: re.Match[str], line: LogLine) -> None:
-        self.log.version = match[1].rstrip(",")
 
     def _setting(self, match: re.Match[str], line: LogLine) -> None:
         value = count(match[2])

@@ -12,11 +12,8 @@ from paceline.importers.logs.parsing.printed_numbers import NUMBER, count, finit
 from paceline.importers.logs.parsing.progress_bars import Bars
 
 _PAIR = re.compile(rf"['\"]([\w./| -]{{1,80}})['\"]: ['\"]?({NUMBER})['\"]?(?=[,}}])")
-_BATCH = re.compile(r"Total train batch size \(w\. parallel.*\) = ([\d,]+)")
-_EACH = re.compile(r"Instantaneous batch size per device = ([\d,]+)")
-_STEPS = re.compile(r"Total optimization steps = ([\d,]+)")
+_BANNER = r"Total train batch size \(w\. parallel"
 _HF_ROW = re.compile(r"(?:^|>> )\s*(\{'[\w/]+': .*\})\s*$")
-_RESUMED = re.compile(r"Continuing training from global step (\d+)")
 
 
 class HuggingFaceParser(MetricParser):
@@ -32,10 +29,10 @@ class HuggingFaceParser(MetricParser):
         self._bars = Bars()
         self.rules = (
             *self._bars.rules(),
-            LineRule("", _BATCH, self._batch),
-            LineRule("", _EACH, self._each),
-            LineRule("", _STEPS, self._steps),
-            LineRule("", _RESUMED, self._resumed),
+            self.keep("", rf"{_BANNER}.*\) = ([\d,]+)", "global_batch", count),
+            self.keep("", r"size per device = ([\d,]+)", "micro_batch", count),
+            self.keep("", r"Total optimization steps = ([\d,]+)", "_planned", count),
+            self.keep("", r"training from global step (\d+)", "_done_before", count),
             LineRule("{'", _HF_ROW, self._row),
         )
 
@@ -44,18 +41,6 @@ class HuggingFaceParser(MetricParser):
         if self.rows.runtime is None:
             self._bars.add_to(self.log, self._planned)
         super().finish()
-
-    def _batch(self, match: re.Match[str], line: LogLine) -> None:
-        self.log.global_batch = float(count(match[1]) or 0) or None
-
-    def _each(self, match: re.Match[str], line: LogLine) -> None:
-        self.log.facts["micro_batch"] = float(count(match[1]) or 0)
-
-    def _steps(self, match: re.Match[str], line: LogLine) -> None:
-        self._planned = count(match[1])
-
-    def _resumed(self, match: re.Match[str], line: LogLine) -> None:
-        self._done_before = count(match[1]) or 0
 
     def _row(self, match: re.Match[str], line: LogLine) -> None:
         row = dict(_numbers(match[1]))

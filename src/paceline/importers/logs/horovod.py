@@ -32,8 +32,8 @@ class HorovodBenchmarkParser(LineParser):
             LineRule("Iter #", _ITERATION, self._iteration),
             LineRule("Total img/sec", _TOTAL, self._total),
             LineRule("Img/sec per", _PER_DEVICE, self._device_rate),
-            LineRule("Model: ", re.compile(r"Model: (\S{1,100})"), self._model),
-            LineRule("Batch size: ", re.compile(r"Batch size: (\d+)"), self._batch),
+            self.keep("Model: ", r"Model: (\S{1,100})", "model"),
+            self.keep("Batch size: ", r"Batch size: (\d+)", "batch_per_rank", count),
             LineRule("Number of ", re.compile(r"Number of (\S+?)s: (\d+)"), self._devices),
         )
 
@@ -75,12 +75,6 @@ class HorovodBenchmarkParser(LineParser):
                 f"Img/sec per {match[1]}",
                 positive(match[3]),
             )
-
-    def _model(self, match: re.Match[str], line: LogLine) -> None:
-        self.log.model = match[1]
-
-    def _batch(self, match: re.Match[str], line: LogLine) -> None:
-        self.log.batch_per_rank = count(match[1]) or None
 
     def _devices(self, match: re.Match[str], line: LogLine) -> None:
         self.log.ranks = count(match[2]) or None

@@ -12,8 +12,6 @@ _STATISTICS = re.compile(
 )
 _OBJECTIVE = re.compile(rf"training epoch (\d+) objective function : ({NUMBER})")
 _RUN_TIME = re.compile(rf"training epoch (\d+) run time : ({NUMBER})s")
-_ITERATIONS = re.compile(r"iter/epoch = \[\s*(\d+)")
-_GLOBAL_BATCH = re.compile(r"[Gg]lobal MB = \[\s*(\d+)")
 _OTHER_METRIC = re.compile(r"(?:training epoch \d+|validation|test) (?!mini-batch|run)\S.* : \S")
 _UNTRAINED = re.compile(r"\b(?:validation|test) (?:mini-batch time|run time|objective)")
 
@@ -36,19 +34,18 @@ class LbannParser(LineParser):
         self._processes_per_node: int | None = None
         self._trainers: dict[str, int] = {}
         self._epochs: set[int] = set()
-        processes = re.compile(r"Processes on node\s*: (\d+)")
         self.rules = (
             LineRule("mini-batch time statistics", _STATISTICS, self._statistics),
             LineRule("", _UNTRAINED, self.skip),
             LineRule("objective function : ", _OBJECTIVE, self._objective),
             LineRule(" run time : ", _RUN_TIME, self._run_time),
-            LineRule("iter/epoch = ", _ITERATIONS, self._iterations),
-            LineRule("lobal MB = ", _GLOBAL_BATCH, self._global_batch),
-            LineRule("Trainers", re.compile(r"Trainers\s*: (\d+)"), self._trainer_count),
-            LineRule("per trainer", re.compile(r"rocesses per trainer\s*: (\d+)"), self._grid),
-            LineRule("number of processes", re.compile(r"processes\s*: (\d+)"), self._processes),
-            LineRule("Processes on node", processes, self._node),
-            LineRule("", re.compile(r"LBANN version: (\S{1,40})"), self._version),
+            self.keep("iter/epoch = ", r"iter/epoch = \[\s*(\d+)", "_steps_per_epoch", count),
+            self.keep("lobal MB = ", r"[Gg]lobal MB = \[\s*(\d+)", "_batch", count),
+            self.keep("Trainers", r"Trainers\s*: (\d+)", "trainers", count),
+            self.keep("per trainer", r"rocesses per trainer\s*: (\d+)", "_per_trainer", count),
+            self.keep("number of processes", r"processes\s*: (\d+)", "_total_processes", count),
+            self.keep("Processes on node", r"node\s*: (\d+)", "_processes_per_node", count),
+            self.keep("", r"LBANN version: (\S{1,40})", "version"),
             LineRule("", _OTHER_METRIC, self.skip),
         )
 
@@ -101,27 +98,6 @@ class LbannParser(LineParser):
         seconds = duration(match[2])
         if seconds is not None:
             self.log.facts["epoch_seconds"] = seconds
-
-    def _iterations(self, match: re.Match[str], line: LogLine) -> None:
-        self._steps_per_epoch = count(match[1]) or None
-
-    def _global_batch(self, match: re.Match[str], line: LogLine) -> None:
-        self._batch = count(match[1]) or self._batch
-
-    def _trainer_count(self, match: re.Match[str], line: LogLine) -> None:
-        self.log.facts["trainers"] = float(count(match[1]) or 1)
-
-    def _grid(self, match: re.Match[str], line: LogLine) -> None:
-        self._per_trainer = count(match[1]) or None
-
-    def _processes(self, match: re.Match[str], line: LogLine) -> None:
-        self._total_processes = count(match[1]) or None
-
-    def _version(self, match: re.Match[str], line: LogLine) -> None:
-        self.log.version = match[1]
-
-    def _node(self, match: re.Match[str], line: LogLine) -> None:
-        self._processes_per_node = count(match[1]) or None
 
 
 READER = ProgramReader(

@@ -55,7 +55,7 @@ class PydtnnParser(LineParser):
             LineRule("Training mean", re.compile("mean memory"), self.skip),
             LineRule("**** Training...", re.compile(r"\*{4} Training"), self.skip),
             LineRule("samples/s", _BAR, self._bar),
-            LineRule(" model...", re.compile(r"\*{4} (\S{1,100}) model\.\.\."), self._model),
+            self.keep(" model...", r"\*{4} (\S{1,100}) model\.\.\.", "model"),
             LineRule("Total parameters", re.compile(r"Total parameters\s+(\d+)"), self._parameters),
             LineRule("**** Done", re.compile(r"\*{4} Done"), self.end),
             LineRule("", _OPTION, self._option),
@@ -132,9 +132,6 @@ class PydtnnParser(LineParser):
         mebibytes = positive(match[1])
         if mebibytes is not None:
             self.log.facts["memory_bytes"] = mebibytes * 2**20
-
-    def _model(self, match: re.Match[str], line: LogLine) -> None:
-        self.log.model = match[1]
 
     def _parameters(self, match: re.Match[str], line: LogLine) -> None:
         parameters = count(match[1])

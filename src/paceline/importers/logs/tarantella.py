@@ -35,7 +35,7 @@ class TarantellaParser(LineParser):
         self._samples: tuple[int, float] | None = None
         self._size: int | None = None
         self.rules = (
-            LineRule("", re.compile(r"^Train on (\d+) samples"), self._counts_samples),
+            self.keep("", r"^Train on (\d+) samples", "_size", count),
             LineRule("", re.compile(r"^Epoch (\d+)/(\d+)\s*$"), self._start_epoch),
             LineRule("", re.compile(r"\bgaspi_run\b.*? -n (\d+)"), self._ranks),
             LineRule("", re.compile(r"\btarantella\b.*? -n (\d+)"), self._ranks),
@@ -63,9 +63,6 @@ class TarantellaParser(LineParser):
     def _ranks(self, match: re.Match[str], line: LogLine) -> None:
         self._is_tarantella = True
         self.log.ranks = count(match[1]) or None
-
-    def _counts_samples(self, match: re.Match[str], line: LogLine) -> None:
-        self._size = count(match[1])
 
     def _tarantella_line(self, match: re.Match[str], line: LogLine) -> None:
         self._is_tarantella = True

@@ -36,15 +36,15 @@ class TfCnnBenchmarksParser(LineParser):
         self.rules = (
             LineRule("total images/sec", _TOTAL, self._set_total),
             LineRule("images/sec:", _STEP, self._step),
-            LineRule("TensorFlow:", re.compile(r"TensorFlow:\s+(\S{1,40})"), self._version),
-            LineRule("Model:", re.compile(r"Model:\s+(\S{1,100})"), self._model),
-            LineRule(
-                " global", re.compile(rf"Batch size:\s+({NUMBER}) global"), self._global_batch
+            self.keep(
+                "TensorFlow:", r"TensorFlow:\s+(\S{1,40})", "version", "TensorFlow {}".format
             ),
-            LineRule(" per device", re.compile(rf"({NUMBER}) per device"), self._device_batch),
+            self.keep("Model:", r"Model:\s+(\S{1,100})", "model"),
+            self.keep(" global", rf"Batch size:\s+({NUMBER}) global", "global_batch", positive),
+            self.keep(" per device", rf"({NUMBER}) per device", "_batch_per_device", positive),
             LineRule("Devices:", re.compile(r"Devices:\s+\[(.*)\]"), self._devices),
-            LineRule("Dataset:", re.compile(r"Dataset:\s+(\S.*)$"), self._dataset),
-            LineRule("Variables:", re.compile(r"Variables:\s+(\S+)"), self._variables),
+            self.keep("Dataset:", r"Dataset:\s+(\S.*)$", "dataset"),
+            self.keep("Variables:", r"Variables:\s+(\S+)", "variables"),
         )
 
     def finish(self) -> None:
@@ -102,26 +102,8 @@ class TfCnnBenchmarksParser(LineParser):
         self._total = positive(match[1])
         self.log.finished = True
 
-    def _version(self, match: re.Match[str], line: LogLine) -> None:
-        self.log.version = f"TensorFlow {match[1]}"
-
-    def _model(self, match: re.Match[str], line: LogLine) -> None:
-        self.log.model = match[1]
-
-    def _global_batch(self, match: re.Match[str], line: LogLine) -> None:
-        self.log.global_batch = positive(match[1])
-
-    def _device_batch(self, match: re.Match[str], line: LogLine) -> None:
-        self._batch_per_device = positive(match[1])
-
     def _devices(self, match: re.Match[str], line: LogLine) -> None:
         self._devices_per_worker = max(1, match[1].count(",") + 1)
-
-    def _dataset(self, match: re.Match[str], line: LogLine) -> None:
-        self.log.facts["dataset"] = match[1][:200]
-
-    def _variables(self, match: re.Match[str], line: LogLine) -> None:
-        self.log.facts["variables"] = match[1][:200]
 
 
 READER = ProgramReader(

@@ -4,9 +4,9 @@ Format: torchtitan/components/metrics.py of pytorch/torchtitan.
 """
 
 import re
-from datetime import datetime
 from math import prod
 
+from paceline.importers.logs.parsing.line_clock import stamp
 from paceline.importers.logs.parsing.log_lines import LogLine
 from paceline.importers.logs.parsing.log_reader import LineParser, LineRule, ProgramReader
 from paceline.importers.logs.parsing.parsed_log import RateScope, RateUnit
@@ -16,7 +16,6 @@ _STEP = re.compile(rf"(?<!validate )\bstep:\s*(\d+)\s+loss:\s*({NUMBER}|-?nan|-?
 _RATE = re.compile(rf"\b(?:tps|wps): ({NUMBER})")
 _UTILISATION = re.compile(rf"\bmfu: ({NUMBER})%")
 _MEMORY = re.compile(rf"\bmemory: +({NUMBER})GiB")
-_TIME = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[,.]\d{3})")
 _BATCH = re.compile(
     r"local batch size (\d+), global batch size (\d+), (?:gradient accumulation steps (\d+), )?"
     r"sequence length (\d+)"
@@ -84,7 +83,7 @@ class TorchtitanParser(LineParser):
         if not index or len(self._lines) >= 100_000:
             return
         self._lines.append(
-            (index, positive(rate[1]) if rate else None, _clock(line.text), line.rank)
+            (index, positive(rate[1]) if rate else None, stamp(line.text), line.rank)
         )
         self.log.loss(index, finite(match[2]))
         for fact, pattern, scale in (
@@ -116,17 +115,6 @@ class TorchtitanParser(LineParser):
     def _model(self, match: re.Match[str], line: LogLine) -> None:
         self.log.model = match[1][:100]
         self.log.facts["parameters"] = float(count(match[2]) or 0)
-
-
-def _clock(text: str) -> float | None:
-    """Seconds of a line's time stamp, to the millisecond."""
-    match = _TIME.search(text)
-    if match is None:
-        return None
-    try:
-        return datetime.fromisoformat(match[1].replace(",", ".")).timestamp()
-    except (ValueError, OverflowError, OSError):
-        return None
 
 
 READER = ProgramReader(

@@ -5,6 +5,7 @@ import statistics
 from collections.abc import Iterable
 
 from paceline.importers.logs.inference.line_fields import FieldKind, LogField
+from paceline.importers.logs.inference.step_time import UNEVEN
 from paceline.importers.logs.inference.training_series import Series, StepLineRecord
 from paceline.importers.logs.parsing.agreement import agree, devices, mean_rate
 from paceline.importers.logs.parsing.log_builder import LogBuilder
@@ -113,7 +114,15 @@ def add_rates(series: Series, log: LogBuilder, workers: int, is_known: bool) -> 
         unstated = not log.steps or (
             name == "rate" and not (log.global_batch or log.batch_per_rank)
         )
-        if unstated and is_known and (log.throughput is None or unit is RateUnit.SAMPLES):
+        # Rates of lines that were held back mean nothing.
+        middle = statistics.median(rate for _, rate in own)
+        is_even = mean_of_all and abs(mean_of_all - workers * middle) <= UNEVEN * workers * middle
+        if (
+            unstated
+            and is_even
+            and is_known
+            and (log.throughput is None or unit is RateUnit.SAMPLES)
+        ):
             log.rate(mean_of_all, source, unit, scope)
 
 

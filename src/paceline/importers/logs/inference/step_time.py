@@ -18,6 +18,8 @@ PAUSE = 5.0
 """An interval longer than this multiple of the median includes an evaluation or a checkpoint."""
 COARSE = 0.05
 """Largest relative rounding error of an estimate that is used on its own."""
+UNEVEN = 0.25
+"""Largest difference of mean and median of the times between lines that are used."""
 UNCLEAR_SECONDS = 10.0
 """Numbers without a unit above it may be milliseconds."""
 STAMPS = "time stamps"
@@ -175,7 +177,9 @@ def _stamp_estimate(series: Series) -> StepEstimate | None:
         steps = sum(count for _, count, _ in times)
         times = [(times[-1][0], steps, elapsed / steps)]
     estimate = StepEstimate(STAMPS, tuple(times), resolution / elapsed, series.counts_steps)
-    return estimate if _is_steady(estimate) else None
+    # Lines that were held back and then printed at once make mean and median differ.
+    is_even = abs(estimate.seconds - estimate.usual) <= UNEVEN * estimate.usual
+    return estimate if is_even and _is_steady(estimate) else None
 
 
 def _undamaged(times: list[tuple[int, int, float]]) -> list[tuple[int, int, float]]:

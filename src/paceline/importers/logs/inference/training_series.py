@@ -123,7 +123,10 @@ class Series:
             (after.step - before.step, label, after.fields[label].value - one.value)
             for before, after in self.intervals()
             for label, one in before.fields.items()
-            if label in after.fields and _counts(label, one)
+            # A batch of the epoch restarts below a global step.
+            if label in after.fields
+            and _counts(label, one)
+            and after.fields[label].value >= one.value
         ]
         for label in {label for _, label, _ in spans}:
             steps = sum(own for own, name, _ in spans if name == label)
@@ -311,10 +314,12 @@ def _join(
     series, at = latest[rank]
     if line - at > MOST_JOINED_LINES:
         return
-    record = series.records[-1]
-    for label, one in _by_label(found).items():
-        record.fields.setdefault(label, one)
-        series.has_loss = series.has_loss or _TRAINING.search(label) is not None
+    record, own = series.records[-1], _by_label(found)
+    if record.fields.keys() & own.keys():  # fields of the next step, whose line is lost
+        del latest[rank]
+        return
+    record.fields.update(own)
+    series.has_loss = series.has_loss or any(_TRAINING.search(label) for label in own)
 
 
 def _by_label(fields: Iterable[LogField]) -> dict[str, LogField]:

@@ -89,6 +89,31 @@ class LineParser:
     def finish(self) -> None:
         """Compute results that need the whole log."""
 
+    def keep(
+        self,
+        needle: str,
+        pattern: str,
+        name: str,
+        convert: Callable[[str], object] = lambda text: text[:100],
+    ) -> LineRule:
+        """Rule that sets an attribute of the log, of the parser or a fact to group 1.
+
+        Texts that ``convert`` makes None or zero are ignored.
+        """
+
+        def apply(match: re.Match[str], line: LogLine) -> None:
+            value = convert(match[1])
+            if not value:
+                return
+            if hasattr(self, name):
+                setattr(self, name, value)
+            elif hasattr(self.log, name):
+                setattr(self.log, name, value)
+            else:
+                self.log.facts[name] = value if isinstance(value, str) else float(str(value))
+
+        return LineRule(needle, re.compile(pattern), apply)
+
     def end(self, match: re.Match[str], line: LogLine) -> None:
         """Rule action for the last line of a completed run."""
         self.log.finished = True

@@ -49,7 +49,7 @@ MODULES = (
     *("metrics_csv", "metrics_json", "dllogger", "composer", "mlflow"),
     *("olmo", "olmo_core", "mlx", "opennmt", "build_nanogpt", "nanochat", "internevo", "aws_fsdp"),
     *("openvla", "lerobot", "verl", "torchtune", "lingua", "yolox", "ultralytics", "dsfd"),
-    *("rsl_rl", "espnet"),
+    *("rsl_rl", "espnet", "cerebras"),
     *("tqdm", "inferred"),
 )
 """Modules of `paceline.importers.logs` and tables of ``data/logs``, named after their programs.

@@ -46,8 +46,6 @@ _RATES = {
     "steps": (RateUnit.STEPS, RateScope.GLOBAL),
     "steps_each": (RateUnit.STEPS, RateScope.GLOBAL),
 }
-PAUSE = 5.0
-"""An interval longer than this multiple of the median includes evaluation or a checkpoint."""
 
 
 def meaning_of(name: str) -> str | None:
@@ -179,15 +177,9 @@ class MetricRows:
             for (step, begin), (later, end) in pairwise(ordered)
             if later > step and end > begin
         ]
-        usual = sorted(seconds for _, seconds, _ in spans)[len(spans) // 2] if spans else 0.0
-        left_out = 0
         for number, (step, seconds, steps) in enumerate(spans):
-            if seconds > PAUSE * usual:
-                left_out += 1
-                continue
             log.step(step, seconds, steps, warm_up=number == 0 and len(spans) > 2)
-        if left_out:
-            log.warn(f"dropped {left_out} of {len(spans)} intervals (evaluation, checkpoint)")
+        log.drop_pauses()
 
 
 def _mean(rates: Sequence[float]) -> float | None:
