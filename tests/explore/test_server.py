@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.explore import serving
+from paceline.explore import server
 
 
 def ask(address, path, body=b"{}", **headers):
@@ -128,7 +128,7 @@ def test_another_user_of_the_machine_cannot_read_the_explorer(explorer):
 
 def test_the_page_for_the_browser_is_private():
     """Command lines of browsers are public: the address is in a file that only its user reads."""
-    with serving._redirect_to("http://127.0.0.1:1/secret/") as page:
+    with server._redirect_to("http://127.0.0.1:1/secret/") as page:
         assert "secret" in page.read_text() and "secret" not in page.as_uri()
         assert page.parent.stat().st_mode & 0o077 == 0
     assert not page.exists()

@@ -3,10 +3,12 @@
 The same page is served by the explorer and written by ``paceline explore --export``.
 """
 
+import io
 import json
 import math
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from paceline.analysis.configurations import LaunchGroup, grouped
 from paceline.analysis.launch_statistics import mean_step_seconds, throughput
@@ -14,10 +16,15 @@ from paceline.analysis.launch_tables import launch_kind
 from paceline.analysis.ranking import rank
 from paceline.explore.page import own_template
 from paceline.render.figures import draw, gantt_info
+from paceline.render.files import write_bytes, write_text
 from paceline.render.html_page import hashed, package_text
 from paceline.step.breakdown import breakdowns
 from paceline.step.serialise import chrome_trace
 from paceline.store import Launch, Status
+from paceline.store.tidy_tables import tidy_rows, to_csv
+
+if TYPE_CHECKING:
+    from paceline.study import Study
 
 MOST_STEPS = 200
 """Limit of steps per rank on the page."""
@@ -26,6 +33,8 @@ MOST_COMPARED = 24
 LARGEST_TRACE = 400_000
 """Limit of characters of an embedded trace."""
 WIDTH = 860.0
+TABLES = ("launches", "steps")
+"""Tables that an exported study has as CSV."""
 
 
 def study_document(name: str, launches: Sequence[Launch]) -> dict[str, Any]:
@@ -151,3 +160,18 @@ def _launch(launch: Launch) -> dict[str, Any]:
 def _known(value: float) -> float | None:
     """A number with six digits; None for NaN and infinity, which JSON does not have."""
     return float(f"{value:.6g}") if math.isfinite(value) else None
+
+
+def export_study(study: "Study", directory: Path) -> list[Path]:
+    """Write ``index.html``, ``report.html`` and CSV tables; return the paths."""
+    launches = study.launches
+    document = study_document(study.name, launches)
+    written = [
+        write_text(directory / "index.html", study_html(document, back="report.html")),
+        study.report(directory / "report.html"),
+    ]
+    for table in TABLES:
+        content = io.BytesIO()
+        to_csv(tidy_rows(table, launches), content)
+        written.append(write_bytes(directory / f"{table}.csv", content.getvalue()))
+    return written

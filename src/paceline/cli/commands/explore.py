@@ -64,7 +64,7 @@ def command(
     if name is not None or as_json:
         raise InputError("--study and --json require --export", "add --export DIRECTORY")
     try:
-        from paceline.explore.serving import serve
+        from paceline.explore.server import serve
         from paceline.explore.studies import MeasuredStudies
     except ImportError:
         raise MissingExtraError(
@@ -75,7 +75,7 @@ def command(
 
 
 def _export(directory: Path, name: str | None, store_path: Path | None, as_json: bool) -> None:
-    from paceline.explore.export import export_study
+    from paceline.explore.study_view import export_study
     from paceline.store import Store
     from paceline.study import Study
 
