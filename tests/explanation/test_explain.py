@@ -109,6 +109,19 @@ def test_tiny_buckets_slow_the_backward_pass():
     assert found.seconds == pytest.approx(0.03, rel=0.2)
 
 
+def test_many_messages_are_slow_by_their_number_at_any_load():
+    """Latency is what they take beyond the bytes, however slow a loaded machine may send these."""
+    from paceline.explanation.diagnose_comm import MessageCost, fitted_cost
+    from paceline.step.step_profile import MessageProfile
+
+    sizes = [1e3, 1e5] * 40
+    messages = [MessageProfile(size, 0.0, 1e-3, "gradients") for size in sizes]
+    crowded = MessageCost(0.02, 5e-8)
+    found = fitted_cost(messages, crowded)
+    assert found.start_seconds == pytest.approx(1e-3, rel=0.6)
+    assert found.seconds(1e5) <= 1e-3 + found.start_seconds
+
+
 def test_gradients_sent_after_backward_are_reported():
     late = {"messages": MESSAGES, **QUICK, "per_byte": 2e-9, "after_backward": True}
     found = first(alone(), seen_launch(2, seen_step({}, {}, **late), cpu=0.08))

@@ -22,6 +22,7 @@ from paceline.explanation.finding import Cause, Diagnosis, DiagnosisInput, least
 from paceline.explanation.measured_configuration import computing_seconds
 from paceline.predictor.plan.sync_policy import MIB
 from paceline.step import Phase
+from paceline.step.step_profile import GRADIENTS
 from paceline.units import format_bytes, format_seconds, plural
 
 _LARGER_BATCH = 8
@@ -150,7 +151,9 @@ def _exposed(case: DiagnosisInput, seconds: float) -> Iterator[Diagnosis]:
             "communication is exposed",
             f"ranks wait {format_seconds(seconds)} of each step for messages after the last rank "
             "has arrived",
-            "find out why with timed messages (measure --instrument phases, or run)",
+            "find out why with timed messages (measure --instrument phases, or run)"
+            if case.exchange is None
+            else "repeat on an idle machine: threads that carry messages need a core",
             case.width("exposed", seconds),
             "all of it can overlap",
         )
@@ -168,7 +171,7 @@ def _communication(
     added = exchange.added_seconds(exchange.cost)
     quick = with_usual_start(exchange.cost, exchange.expected)
     usual = with_usual_rate(quick, exchange.expected)
-    if added < number("explain.message.scheduled") * measured:
+    if exchange.too_many or added < number("explain.message.scheduled") * measured:
         yield from _unscheduled(case, exchange, usual, measured)
         return
     if added <= 0:
@@ -194,10 +197,10 @@ def _communication(
 def _unscheduled(
     case: DiagnosisInput, exchange: MeasuredExchange, cost: MessageCost, measured: float
 ) -> Iterator[Diagnosis]:
-    """Divide a cost that the schedule does not explain, by the expected time of messages."""
-    many = exchange.by_number * measured
+    """Divide a cost that the schedule does not explain, or that is due to many messages."""
+    many = exchange.by_number * measured if exchange.too_many else 0.0
     if many > 0:
-        yield _policy(exchange, many, BUCKETS[-1], math.inf)
+        yield _number(exchange, many)
     copies = _copies(case, exchange, measured - many)
     if copies is not None:
         yield copies
@@ -335,19 +338,44 @@ def _policy(exchange: MeasuredExchange, seconds: float, size: float, hideable: f
             f"overlap {format_seconds(exchange.backward_seconds)}{limit}",
             f"send gradients when they are ready, in {remedy}",
         )
-    many = size > exchange.size_bytes / count
+    if size > exchange.size_bytes / count:
+        return _number(exchange, seconds, size)
     return Diagnosis(
         Cause.BUCKETS,
         seconds,
-        seconds if many else min(seconds, hideable),
-        "gradients are sent in too many messages" if many else "buckets are too large to overlap",
-        f"{count} messages of {format_bytes(exchange.size_bytes / count)} take "
-        f"{format_seconds(exchange.cost.seconds(exchange.size_bytes / count))} each to send"
-        + _describe_handling(exchange.handling_seconds / count, " and {} of the backward pass")
-        + ("" if many else limit),
+        min(seconds, hideable),
+        "buckets are too large to overlap",
+        _describe_messages(exchange) + limit,
         remedy,
         assumes="tensors become ready at an even rate in their order",
         trial=f"bucket_cap_mb={size / MIB:g}",
+    )
+
+
+def _number(exchange: MeasuredExchange, seconds: float, size: float = BUCKETS[-1]) -> Diagnosis:
+    """Gradients are sent in too many messages."""
+    by_hand = exchange.messages[0].operation == GRADIENTS
+    return Diagnosis(
+        Cause.BUCKETS,
+        seconds,
+        seconds,
+        "gradients are sent in too many messages",
+        _describe_messages(exchange),
+        "send them flattened into one tensor, or use DistributedDataParallel"
+        if by_hand
+        else f"buckets of {format_bytes(size)} (bucket_cap_mb)",
+        assumes="fewer messages take the same time per byte",
+        trial="" if by_hand else f"bucket_cap_mb={size / MIB:g}",
+    )
+
+
+def _describe_messages(exchange: MeasuredExchange) -> str:
+    count = len(exchange.messages)
+    size = exchange.size_bytes / count
+    return (
+        f"{plural(count, 'message')} of {format_bytes(size)} take "
+        f"{format_seconds(exchange.cost.seconds(size))} each to send"
+        + _describe_handling(exchange.handling_seconds / count, " and {} of the backward pass")
     )
 
 

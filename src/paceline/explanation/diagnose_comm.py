@@ -21,7 +21,7 @@ from paceline.store import Launch
 
 BUCKETS = tuple(size * MIB for size in (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8, 25))
 """Bucket sizes to try, bytes; 25 MiB is the default of DDP (``bucket_cap_mb``)."""
-_PIECES = 32
+_PIECES, _MANY = 32, 8
 
 
 @dataclass(frozen=True)
@@ -81,16 +81,22 @@ class MeasuredExchange:
         return self.blocking or min(self._handed) > share * self.backward_seconds
 
     @property
-    def by_number(self) -> float:
-        """Share of the expected time of messages that is due to their number.
+    def fewest(self) -> int:
+        """Messages in buckets of the default size of DDP."""
+        return math.ceil(self.size_bytes / BUCKETS[-1])
 
-        Compared with buckets of the default size of DDP.
-        """
+    @property
+    def too_many(self) -> bool:
+        """Whether there are several times as many messages as the default of DDP sends."""
+        return len(self.messages) >= max(_MANY, 4 * self.fewest)
+
+    @property
+    def by_number(self) -> float:
+        """Share of the time of messages that is due to their number."""
         count = len(self.messages)
-        fewer = min(count, math.ceil(self.size_bytes / BUCKETS[-1]))
-        starts = count * self.expected.start_seconds
-        travelling = self.expected.seconds_per_byte * self.size_bytes
-        return (1.0 - fewer / count) * starts / max(starts + travelling, 1e-12)
+        starts = count * self.cost.start_seconds
+        travelling = self.cost.seconds_per_byte * self.size_bytes
+        return (1.0 - self.fewest / count) * starts / max(starts + travelling, 1e-12)
 
     @property
     def exposed_seconds(self) -> float:
@@ -252,9 +258,11 @@ def fitted_cost(messages: Sequence[MessageProfile], usual: MessageCost | None) -
     times = [message.seconds for message in messages]
     larger = number("explain.message.larger")
     if statistics.fmean(sizes) < number("explain.message.small") and usual is not None:
-        travelling = usual.seconds_per_byte * statistics.fmean(sizes)
-        start = max(0.0, statistics.fmean(times) - travelling)
-        return MessageCost(start, usual.seconds_per_byte, separable=False)
+        # No byte takes longer than it did in any message.
+        fastest = min(time / size for time, size in zip(times, sizes, strict=True))
+        per_byte = min(usual.seconds_per_byte, fastest)
+        start = max(0.0, statistics.fmean(times) - per_byte * statistics.fmean(sizes))
+        return MessageCost(start, per_byte, separable=False)
     quickest = sorted(times)[len(times) // 8]
     similar = max(times) < larger * quickest
     if max(sizes) >= larger * min(sizes):
