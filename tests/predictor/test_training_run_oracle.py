@@ -262,6 +262,6 @@ def test_bandwidth_needed_as_text():
     enough = replace(link, needed=50e9)
     assert bandwidth_parts(0.9, [(found, [enough])])[1].endswith("is sufficient")
     never = replace(link, needed=None, reached=0.85)
-    assert bandwidth_parts(0.9, [(found, [never])])[1].endswith("an infinite one gives 85%")
+    assert bandwidth_parts(0.9, [(found, [never])])[1].endswith("an infinite one gives 85.0%")
     assert "one node" in bandwidth_parts(0.9, [(found, [replace(link, from_one_node=True)])])[0]
     assert bandwidth_parts(0.9, [(found, [])])[1].strip() == "a single device uses no link"

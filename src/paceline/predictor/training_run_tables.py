@@ -154,7 +154,7 @@ def _of_prediction(of: Callable[["Prediction"], Any]) -> Callable[[Any], Any]:
 def _bandwidth_text(own: "BandwidthNeeded") -> str:
     now = f"{own.link} {own.scope} ({format_bandwidth(own.now)}, {own.now_efficiency:.0%} now)"
     if own.needed is None:
-        return f"{now}: no bandwidth is sufficient; an infinite one gives {own.reached:.0%}"
+        return f"{now}: no bandwidth is sufficient; an infinite one gives {own.reached:.1%}"
     if own.needed <= own.now:
         return f"{now}: {format_bandwidth(own.needed)} is sufficient"
     times = own.needed / own.now

@@ -76,11 +76,12 @@ def what_if(job: PredictionInputs) -> list[WhatIf]:
 
 
 def worthwhile(found: Sequence[WhatIf], fits: bool | None) -> list[WhatIf]:
-    """Changes that save time, or make a plan fit that does not (``fits`` is False)."""
+    """Changes that save time and fit, or make a plan fit that does not (``fits`` is False)."""
     return [
         own
         for own in found
-        if own.speed_up >= _LEAST_SPEED_UP or (fits is False and own.fits is True)
+        if (own.speed_up >= _LEAST_SPEED_UP and (fits is False or own.fits is not False))
+        or (fits is False and own.fits is True)
     ]
 
 
