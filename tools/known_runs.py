@@ -192,7 +192,7 @@ def page() -> str:
             "Written by `python tools/known_runs.py`; do not edit. Each run is predicted from the",
             "options that its report states, without a measurement. Options that are not stated",
             "are the defaults of the program. *error* is the distance to the nearest end of the",
-            "known range; a positive error of device-hours is too slow. Errors are within 15 %",
+            "known range; a positive error of device-hours means too slow. Errors are within 15 %",
             "(25 % with experts) or explained below (`tests/tools/test_known_runs.py`).",
             "",
             *table(),

@@ -32,7 +32,7 @@ def bench(tmp_path, quick_framework):
         ("losses", "losses differ"),
         ("operations", "losses differ"),
         ("synchronisation", "losses differ"),
-        ("phases", "wrote no parts"),
+        ("phases", "no times of parts"),
         ("out of memory", "no reason"),
         ("crash", "no reason"),
     ],

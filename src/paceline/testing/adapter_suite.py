@@ -123,7 +123,7 @@ def check_phases(bench: Bench) -> str:
     launch = bench.finished(job)
     phases = phases_by_difference(launch.outcome.facts.get("parts", {}))
     if phases is None:
-        raise ContractError("the worker wrote no parts")
+        raise ContractError("the worker reported no times of parts")
     parts = (phases.forward_seconds, phases.backward_seconds, phases.update_seconds)
     total = math.fsum(part or 0.0 for part in parts) + phases.exposed_seconds
     if not math.isclose(total, phases.step_seconds, rel_tol=1e-6):
