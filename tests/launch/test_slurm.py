@@ -200,8 +200,9 @@ def test_a_partition_that_is_not_there_is_refused_before_anything_starts():
     assert refused.value.hint == "choose one of debug, long"
     with pytest.raises(InputError, match="cannot start 3 nodes: this Slurm cluster has 2"):
         slurm().validate(3, 1)
-    with pytest.raises(InputError, match="requeue must be an integer"):
-        slurm(requeue="often").validate(1, 1)
+    for wrong in ("often", "\u00b2", "9" * 5000):
+        with pytest.raises(InputError, match="requeue must be an integer"):
+            slurm(requeue=wrong).validate(1, 1)
     with pytest.raises(InputError, match="chooses the hosts itself"):
         launcher("slurm", LaunchSettings(("n1",)))
 

@@ -258,8 +258,10 @@ class SlurmLauncher(AgentLauncher):
 
     def _requeues(self) -> int:
         text = self.settings.options.get("requeue", "1")
-        if not (text.isascii() and text.isdigit()):
-            raise InputError(f"requeue must be an integer (got '{text}')", "for example requeue=1")
+        if not re.fullmatch("[0-9]{1,6}", text):
+            raise InputError(
+                f"requeue must be an integer (got '{text:.40}')", "for example requeue=1"
+            )
         return int(text)
 
 

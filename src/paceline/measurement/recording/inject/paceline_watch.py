@@ -376,7 +376,7 @@ def rank_and_world() -> tuple[int, int]:
         ("PMI_RANK", "PMI_SIZE"),
         ("SLURM_PROCID", "SLURM_NTASKS"),
     ):
-        if os.environ.get(rank, "").isdigit() and os.environ.get(world, "").isdigit():
+        if os.environ.get(rank, "").isdecimal() and os.environ.get(world, "").isdecimal():
             return int(os.environ[rank]), int(os.environ[world])
     return 0, 1
 
@@ -384,7 +384,7 @@ def rank_and_world() -> tuple[int, int]:
 def local_world() -> int:
     """Number of ranks on this node from the variables of the launcher; 0 if unknown."""
     for name in ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"):
-        if os.environ.get(name, "").isdigit():
+        if os.environ.get(name, "").isdecimal():
             return int(os.environ[name])
     return 0
 
