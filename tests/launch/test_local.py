@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from paceline.errors import InputError
-from paceline.launch import LaunchRequest, LocalLauncher
+from paceline.launch import LaunchRequest, LaunchSettings, LocalLauncher, launcher
 
 PYTHON = [sys.executable, "-c"]
 
@@ -110,3 +110,9 @@ def test_the_timeout_counts_while_ranks_start(tmp_path):
     ended = run("print('started')", tmp_path, world=3, timeout=0.0)
     assert ended.reason.startswith("timed out after 0 s: ")
     assert "of 3 ranks were started" in ended.reason
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 64, "9" * 5000, "nan", "1e400GB", "-x", "a\nb"])
+def test_hosts_that_are_not_this_machine_are_one_error(host):
+    with pytest.raises(InputError, match="is not this machine|invalid host name|control"):
+        launcher("local", LaunchSettings((host,)))

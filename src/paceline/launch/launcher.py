@@ -19,7 +19,8 @@ from paceline.naming import look_up
 if TYPE_CHECKING:
     from paceline.launch.launch_script import PreparedLaunch
 
-_HOST = re.compile(r"[A-Za-z0-9_\[][A-Za-z0-9_.:@%\[\]-]{0,252}")
+# Labels of a name have 1 to 63 characters: the resolver raises for others.
+_HOST = re.compile(r"(?!.*(?:\.\.|[^.:]{64}))[A-Za-z0-9_\[][A-Za-z0-9_.:@%\[\]-]{0,252}")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 PEER_GRACE_SECONDS = 10.0
 

@@ -15,6 +15,7 @@ from paceline.launch.launcher import (
     LaunchExit,
     LaunchHost,
     LaunchRequest,
+    LaunchSettings,
     own_cores,
     usable_cores,
 )
@@ -43,15 +44,16 @@ class LocalLauncher(Launcher):
         named = self.settings.hosts or (platform.node(),)
         return tuple(LaunchHost(name, max(1, own_cores() // len(named))) for name in named)
 
-    def validate(self, nodes: int, processes: int) -> None:
-        for name in self.settings.hosts[:nodes]:
+    def configured(self, settings: LaunchSettings) -> Launcher:
+        found = super().configured(settings)
+        for name in settings.hosts:
             if not is_this_machine(name):
                 raise InputError(
                     f"host '{name}' is not this machine; the launcher 'local' cannot start "
                     "processes there",
                     "use --launcher ssh, or --hosts localhost,localhost for two nodes here",
                 )
-        super().validate(nodes, processes)
+        return found
 
     def launch(self, request: LaunchRequest) -> LaunchExit:
         port = rendezvous_port(request.port)
