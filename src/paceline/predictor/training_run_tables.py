@@ -130,14 +130,13 @@ def bandwidth_parts(
     differing = differing_columns([prediction for prediction, _ in needed])
     table = Table.of(
         rows,
-        *((column, _of_prediction(of)) for column, of in differing if column.title != "link"),
+        *((column, _of_prediction(of)) for column, of in differing),
         (Column("nodes x GPUs"), lambda row: topology_text(row[0])),
-        (Column("link"), lambda row: row[1].link),
-        (Column("scope"), lambda row: row[1].scope),
+        (Column("changed link"), lambda row: f"{row[1].link} {row[1].scope}"),
         (Column("bandwidth"), lambda row: format_bandwidth(row[1].now)),
-        (Column("efficiency", "%", scale=100.0, decimals=0), lambda row: row[1].now_efficiency),
+        (Column("efficiency", "%", scale=100.0, decimals=1), lambda row: row[1].now_efficiency),
         (Column("needed"), lambda row: _needed_text(row[1])),
-        (Column("reached", "%", scale=100.0, decimals=0), lambda row: row[1].reached),
+        (Column("reached", "%", scale=100.0, decimals=1), lambda row: row[1].reached),
         title=title,
     )
     return [table]
