@@ -235,6 +235,8 @@ def _simplest(search: PlanSearch, roomy: Sequence[PlanVariation]) -> Plan:
         if all(plan_effort(own.plan) < one for one in least) and len(compared) < _COMPARED:
             compared.append(own.plan)
             least.append(plan_effort(own.plan))
+    if len(compared) == 1:
+        return compared[0]
     workload = search.workload
     predictions = [
         predict(workload.with_batch(search.global_batch // plan.dp), search.cluster, plan)

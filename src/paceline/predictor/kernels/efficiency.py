@@ -241,7 +241,8 @@ class Efficiency:
         share = number("kernels.limits.flash_2_flops_per_clock") / max(per_clock, 1.0)
         if share >= 1.0:
             return self
-        return self.with_constants({"products.attention": self.product_factor("attention") * share})
+        attention = share * self.product_factor("attention")
+        return dataclasses.replace(self, products={**self.products, "attention": attention})
 
     def with_constants(self, changes: Mapping[str, float]) -> "Efficiency":
         """A copy with the named constants replaced."""
