@@ -1,11 +1,14 @@
+import contextlib
 import io
 import unicodedata
 
+import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from paceline.cli.output import show
 from paceline.render.safe_text import display_width
 from paceline.render.table import Column, Table
 from paceline.render.terminal import print_table, prose, table_lines, terminal_width
@@ -145,6 +148,23 @@ def test_verdicts_are_coloured():
     text = printed(print_table, table, force_terminal=True, color_system="standard")
     assert "\x1b[1;31mdoes NOT fit" in text
     assert "\x1b[32myes" in text and "\x1b[33mslower" in text
+
+
+def test_headings_and_prose_are_no_verdicts():
+    table = Table((Column("plan"), Column("faster")), (("a", "yes"),), note="What is faster?")
+    text = printed(print_table, table, force_terminal=True, color_system="standard")
+    assert text.count("\x1b[32m") == 1 and "\x1b[32myes" in text
+
+
+def test_notes_and_sentences_wrap_and_commands_do_not(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    command = f"paceline predict {'--model resnet50 ' * 4}"
+    context = click.Context(click.Command("paceline"), info_name="paceline")
+    with context, contextlib.redirect_stdout(io.StringIO()) as shown:
+        show([f"note: {'word ' * 12}end", f"{'Word ' * 12}end.", command])
+    *lines, last = shown.getvalue().splitlines()
+    assert max(map(len, lines)) <= 40 and last == command
+    assert lines[1].startswith("      word")
 
 
 def test_hostile_text_cannot_reach_the_terminal():
