@@ -10,7 +10,7 @@ from paceline.hardware import catalogue
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import Recompute
 from paceline.predictor.predict import predict
-from paceline.predictor.search import PlanSearch, remedies
+from paceline.predictor.search import PlanSearch, advice
 from paceline.predictor.search.plan_variants import variations
 from paceline.predictor.whatif import WhatIf
 from paceline.workload.workload import Workload
@@ -114,9 +114,9 @@ def remedied(monkeypatch, lost, changes=CHANGES):
         cluster=found.cluster,
         plan=found.plan,
     )
-    monkeypatch.setattr(remedies, "what_if", lambda job: changes)
+    monkeypatch.setattr(advice, "what_if", lambda job: changes)
     search = SimpleNamespace(efficiency=None, program=None)
-    return remedies.network_remedies(search, best)
+    return advice.network_remedies(search, best)
 
 
 def test_remedies_of_network_losses(monkeypatch):
