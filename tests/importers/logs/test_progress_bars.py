@@ -188,3 +188,15 @@ def test_the_first_bar_of_many_may_include_compilation(tmp_path):
     lines = [tqdm("Epoch 0 loss: 1.9: ", 1, 1, "00:36", "36.1s/it")]
     lines += [tqdm(f"Epoch {n} loss: 1.9: ", 1, 1, "00:00", "80.00it/s") for n in range(1, 30)]
     assert read(tmp_path, lines).step_seconds == pytest.approx(1 / 80)
+
+
+def test_coarse_steps_of_keras_are_used_with_a_warning(tmp_path):
+    epochs = [(7, 3), *[(2, 0)] * 6]
+    lines = [
+        line
+        for n, (ms, s) in enumerate(epochs, 1)
+        for line in (f"Epoch {n}/7", f"80/80 ━━━━━━━━━━━━━━━━━━━━ {s}s {ms}ms/step - loss: 0.4772")
+    ]
+    log = read(tmp_path, lines)
+    assert log.step_seconds == pytest.approx(2e-3)
+    assert any("errors up to 25 %" in text for text in log.warnings)

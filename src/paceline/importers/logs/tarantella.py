@@ -12,8 +12,8 @@ _PER_STEP = re.compile(rf"\b({NUMBER})(s|ms|us|µs)/(step|sample)\b")
 _ELAPSED = re.compile(r"(?:^|[\s-])(?:(\d+)h:?)?(?:(\d+)(?:m:?|:))?(\d+)s(?=\s|$)")
 _EPOCH_END = re.compile(r"^\s*(\d+)/\1 (?:\[=|━|- \d).*\d[mu]?s/(?:step|sample)\b", re.M)
 _LOSS = re.compile(rf"\bloss: ({NUMBER})")
-COARSEST = 0.1
-"""Largest relative rounding error of a step time; the errors of several epochs cancel in part."""
+COARSE = 0.1
+"""Relative rounding error of a step time that is worth a warning."""
 _UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6}
 
 
@@ -89,12 +89,11 @@ class TarantellaParser(LineParser):
         rounding = 0.5 * unit / seconds
         if elapsed and 0.5 / elapsed < rounding:  # the finer of two rounded figures
             seconds, rounding = elapsed / done, 0.5 / elapsed
-        self._steps_done += done
-        if rounding > COARSEST:
+        if rounding > COARSE:
             self.log.warn(
-                f"step times with a rounding error of {100 * rounding:.0f} % are not used"
+                f"step times are rounded to {unit:g} s: errors up to {100 * rounding:.0f} %"
             )
-            return
+        self._steps_done += done
         self.log.step(self._steps_done, seconds, done)
 
 
