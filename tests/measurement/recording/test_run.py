@@ -218,6 +218,7 @@ def batches():
         time.sleep(0.05)
         yield torch.randn(64, 256)
 def report(loss):
+    torch.nn.L1Loss()(loss.detach(), torch.zeros(()))  # no weights: no forward pass
     time.sleep(0.02)
 net = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.Linear(256, 1))
 descent = torch.optim.SGD(net.parameters(), lr=0.01)

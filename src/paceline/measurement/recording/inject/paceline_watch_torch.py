@@ -147,9 +147,13 @@ class _ModuleCalls:
         timed_call.__wrapped__ = self.original  # type: ignore[attr-defined]
         base.__call__ = timed_call
 
-    def learn(self, kind: Any) -> None:
-        """Remember an outermost class; after the first steps, watch only these."""
-        self.outermost.add(kind)
+    def learn(self, module: Any) -> None:
+        """Remember the class of an outermost module; after the first steps, watch only these.
+
+        A metric or a loss has no weights: it does not begin a forward pass.
+        """
+        if any(weight.requires_grad for weight in module.parameters()):
+            self.outermost.add(type(module))
         if self.recorder.step_count > LEARNING_STEPS:
             self.learning, self.base.__call__ = False, self.original
             for one in self.outermost:
@@ -166,7 +170,9 @@ def timed_call(module: Any, *args: Any, **kwargs: Any) -> Any:
     if own.is_compiling() or own.inside or threading.get_ident() != own.recorder.thread:
         return own.original(module, *args, **kwargs)
     if own.learning:
-        own.learn(type(module))
+        own.learn(module)
+        if type(module) not in own.outermost:
+            return own.original(module, *args, **kwargs)
     start, own.inside = clock(), True
     own.recorder.mark(start)
     try:
