@@ -92,11 +92,15 @@ class MeasuredExchange:
 
     @property
     def by_number(self) -> float:
-        """Share of the time of messages that is due to their number."""
-        count = len(self.messages)
-        starts = count * self.cost.start_seconds
-        travelling = self.cost.seconds_per_byte * self.size_bytes
-        return (1.0 - self.fewest / count) * starts / max(starts + travelling, 1e-12)
+        """Share of the time of messages that is due to their number.
+
+        Bytes take no longer than in the fastest message, whatever delays the others.
+        """
+        most = seconds_per_byte_at_most(self.messages)
+        travelling = self.size_bytes * min(self.cost.seconds_per_byte, most)
+        taken = math.fsum(message.seconds for message in self.messages)
+        share = 1.0 - self.fewest / len(self.messages)
+        return share * max(0.0, 1.0 - travelling / max(taken, 1e-12))
 
     @property
     def exposed_seconds(self) -> float:
@@ -258,9 +262,7 @@ def fitted_cost(messages: Sequence[MessageProfile], usual: MessageCost | None) -
     times = [message.seconds for message in messages]
     larger = number("explain.message.larger")
     if statistics.fmean(sizes) < number("explain.message.small") and usual is not None:
-        # No byte takes longer than it did in any message.
-        fastest = min(time / size for time, size in zip(times, sizes, strict=True))
-        per_byte = min(usual.seconds_per_byte, fastest)
+        per_byte = min(usual.seconds_per_byte, seconds_per_byte_at_most(messages))
         start = max(0.0, statistics.fmean(times) - per_byte * statistics.fmean(sizes))
         return MessageCost(start, per_byte, separable=False)
     quickest = sorted(times)[len(times) // 8]
@@ -272,6 +274,11 @@ def fitted_cost(messages: Sequence[MessageProfile], usual: MessageCost | None) -
             return MessageCost(start, _rate(sizes, times, start))
     start = min(quickest, usual.start_seconds if usual is not None else 0.0)
     return MessageCost(start, _rate(sizes, times, start), separable=False)
+
+
+def seconds_per_byte_at_most(messages: Sequence[MessageProfile]) -> float:
+    """Inverse bandwidth of the fastest message, without latency."""
+    return min(message.seconds / message.size_bytes for message in messages)
 
 
 def _rate(sizes: Sequence[float], times: Sequence[float], start: float) -> float:
