@@ -1,6 +1,5 @@
 """Public functions predict, whatif and bandwidth_for: check options, resolve, predict."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Union, Unpack, cast, overload
@@ -29,7 +28,7 @@ from paceline.workload.workload import Workload
 
 if TYPE_CHECKING:
     from paceline.calibration.run_evidence import RunEvidence
-    from paceline.predictor.target_efficiency import BandwidthNeeded
+    from paceline.predictor.target_efficiency import NeededBandwidths
     from paceline.predictor.whatif import WhatIf
     from paceline.study import Study
 
@@ -167,44 +166,6 @@ class WhatIfLists(PublicResult):
         return {"whatif": [each.to_dict() for each in self.items]}
 
 
-@dataclass(frozen=True, repr=False)
-class NeededBandwidths(PublicResult, Sequence["BandwidthNeeded"]):
-    """The bandwidth of each link of each job that reaches the efficiency ``target``."""
-
-    schema: ClassVar[str] = "bandwidth/1"
-    target: float
-    jobs: "tuple[tuple[Prediction, tuple[BandwidthNeeded, ...]], ...]"
-
-    @property
-    def links(self) -> "tuple[BandwidthNeeded, ...]":
-        """The links of all jobs."""
-        return tuple(own for _, links in self.jobs for own in links)
-
-    @overload
-    def __getitem__(self, index: int) -> "BandwidthNeeded": ...
-
-    @overload
-    def __getitem__(self, index: slice) -> "tuple[BandwidthNeeded, ...]": ...
-
-    def __getitem__(self, index: int | slice) -> "BandwidthNeeded | tuple[BandwidthNeeded, ...]":
-        return self.links[index]
-
-    def __len__(self) -> int:
-        return len(self.links)
-
-    def parts(self) -> list[Part]:
-        """One line per link of a job; a table of several jobs."""
-        from paceline.predictor.training_run_tables import bandwidth_parts
-
-        return list(bandwidth_parts(self.target, self.jobs))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Present and needed bandwidth of each link in bytes/s."""
-        from paceline.predictor.training_run_tables import bandwidth_json
-
-        return bandwidth_json(self.target, self.jobs)
-
-
 @overload
 def whatif(  # type: ignore[overload-overlap]  # as `predict`
     model: Model | None,
@@ -262,13 +223,13 @@ def bandwidth_for(
     target_efficiency: str | float,
     evidence: "Measured | None" = None,
     **options: Unpack[JobLists],
-) -> NeededBandwidths:
+) -> "NeededBandwidths":
     """The bandwidth of each link (bytes/s) with which a plan reaches an efficiency (0 to 1, or %).
 
     Arguments as in `predict`. Links are changed one at a time; None where no bandwidth is
     sufficient.
     """
-    from paceline.predictor.target_efficiency import bandwidth_needed
+    from paceline.predictor.target_efficiency import NeededBandwidths, bandwidth_needed
 
     target = parse_share(target_efficiency)
     found = []

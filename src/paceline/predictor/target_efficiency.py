@@ -1,14 +1,17 @@
 """The bandwidth that a plan needs to reach a target efficiency."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar, overload
 
 from paceline.errors import InputError, PacelineError
 from paceline.predictor.predict import schedule_job
+from paceline.predictor.prediction import Prediction
 from paceline.predictor.prediction_inputs import PredictionInputs
 from paceline.predictor.step_losses import step_losses
 from paceline.predictor.whatif import on_links, with_fixed_work
+from paceline.render.result import Part, PublicResult
 
 _MOST = 1e6
 """Factor on a bandwidth that makes transfer time negligible."""
@@ -31,6 +34,44 @@ class BandwidthNeeded:
     needed: float | None
     reached: float
     from_one_node: bool = False
+
+
+@dataclass(frozen=True, repr=False)
+class NeededBandwidths(PublicResult, Sequence[BandwidthNeeded]):
+    """The bandwidth of each link of each job that reaches the efficiency ``target``."""
+
+    schema: ClassVar[str] = "bandwidth/1"
+    target: float
+    jobs: tuple[tuple[Prediction, tuple[BandwidthNeeded, ...]], ...]
+
+    @property
+    def links(self) -> tuple[BandwidthNeeded, ...]:
+        """The links of all jobs."""
+        return tuple(own for _, links in self.jobs for own in links)
+
+    @overload
+    def __getitem__(self, index: int) -> BandwidthNeeded: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[BandwidthNeeded, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> BandwidthNeeded | tuple[BandwidthNeeded, ...]:
+        return self.links[index]
+
+    def __len__(self) -> int:
+        return len(self.links)
+
+    def parts(self) -> list[Part]:
+        """One line per link of a job; a table of several jobs."""
+        from paceline.predictor.training_run_tables import bandwidth_parts
+
+        return list(bandwidth_parts(self.target, self.jobs))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Present and needed bandwidth of each link in bytes/s."""
+        from paceline.predictor.training_run_tables import bandwidth_json
+
+        return bandwidth_json(self.target, self.jobs)
 
 
 def bandwidth_needed(job: PredictionInputs, target: float) -> list[BandwidthNeeded]:

@@ -22,7 +22,7 @@ from paceline.predictor.search.plan_ranking import plan_effort, simplest_first
 from paceline.predictor.search.plan_search import PlanSearch
 from paceline.predictor.search.plan_variants import PlanVariation, possible_plans
 from paceline.spec.job_options import JobOptions
-from paceline.spec.programs import DDP, FSDP, MEGATRON
+from paceline.spec.program_defaults import DDP, FSDP, MEGATRON
 from paceline.spec.resolve_plan import plan_fields
 from paceline.spec.resolve_workload import workload_of
 from paceline.workload.blocks import blocks

@@ -23,8 +23,7 @@ from paceline.predictor.predict import job_of, model_step
 from paceline.predictor.prediction_text import CHOSEN
 from paceline.spec.default_batch import given_global_batch, sequence_of, usual_global_batch
 from paceline.spec.job_options import JobOptions
-from paceline.spec.program_defaults import recommended
-from paceline.spec.programs import DDP, FSDP, MEGATRON
+from paceline.spec.program_defaults import DDP, FSDP, MEGATRON, recommended
 from paceline.spec.resolve_model import DEFAULT_BATCH, Model, graph_of, is_large
 from paceline.spec.resolve_plan import plan_of, plan_options
 from paceline.spec.resolve_workload import inputs_of, workload_of

@@ -10,6 +10,9 @@ from paceline.predictor.plan.plan_choices import ExpertDispatch
 from paceline.workload.blocks import blocks
 from paceline.workload.graph import Graph
 
+DDP, FSDP, MEGATRON = "torch-ddp", "torch-fsdp", "megatron-lm"
+"""Programs that default plans use."""
+
 
 def recommended(
     profile: FrameworkProfile, graph: Graph, cluster: Cluster, given: Mapping[str, Any]

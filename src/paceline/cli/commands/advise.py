@@ -114,7 +114,8 @@ def _show(found: "Advised", seconds: float, emit: str | None, as_json: bool) -> 
     if emit is not None:
         for number, own in enumerate(found.best, 1):
             echo("\n".join(flags_lines(own, emit, number)))
-    next_line(same_job("predict", drop=_PRICES, **{**single_values(0), **_plan_of(found)}))
+    best = _options_of(found.searches[0].prediction)
+    next_line(same_job("predict", drop=_PRICES, **{**single_values(0), **best}))
 
 
 def _limited(runs: "tuple[TrainingRun, ...]", limits: "Limits", as_json: bool) -> None:
@@ -137,12 +138,8 @@ def _limited(runs: "tuple[TrainingRun, ...]", limits: "Limits", as_json: bool) -
     next_line(same_job("predict", **{**single_values(0), **_options_of(runs[0].prediction)}))
 
 
-def _plan_of(found: "Advised") -> dict[str, Any]:
-    """The best plan as options of ``paceline predict``."""
-    return _options_of(found.searches[0].prediction)
-
-
 def _options_of(best: "Prediction") -> dict[str, Any]:
+    """A plan as options of ``paceline predict``."""
     from paceline.spec.resolve_plan import plan_options
 
     given = click.get_current_context().params

@@ -43,8 +43,8 @@ def _show(found: "Listing", as_json: bool) -> None:
 
 _GIVEN = ParameterSource.COMMANDLINE
 _NAME = click.argument("name", required=False, metavar="[NAME]")
-_FILE = click.option(
-    "--file",
+_FILE = click.Option(
+    ["--file"],
     type=click.Path(path_type=Path, dir_okay=False),
     help="TOML file with your hardware; overrides entries of the catalogue.",
 )
@@ -67,75 +67,48 @@ def models(search: str, as_json: bool) -> None:
     _show(models(search), as_json)
 
 
-@command.command(
-    short_help="List devices, or show one.",
-    epilog="\b\nExample:\n  paceline catalog devices A100-80GB",
+_SIMPLE = (
+    (
+        "devices",
+        "devices",
+        "A100-80GB",
+        "with peak FLOP/s and memory, or show one with its sources",
+    ),
+    ("links", "links", "ib_edr_100g", "with bandwidth and latency, or show one with its sources"),
+    ("clusters", "clusters", "dgx-a100", "with device and links, or show one with its parts"),
+    ("libraries", "libraries", "nccl", "for communication, or show the algorithms of one"),
+    (
+        "frameworks",
+        "framework_profiles",
+        "torch-ddp",
+        "as the predictor models them, or show one ('paceline frameworks' installs them)",
+    ),
 )
-@_NAME
-@_FILE
-@json_option
-def devices(name: str | None, file: Path | None, as_json: bool) -> None:
-    """List devices with peak FLOP/s and memory, or show one with its sources."""
-    from paceline.catalog.api import devices
-
-    _show(devices(name, file=file), as_json)
+"""Subcommand, public function, an example of NAME, and the end of the help text."""
 
 
-@command.command(
-    short_help="List links, or show one.",
-    epilog="\b\nExample:\n  paceline catalog links ib_edr_100g",
-)
-@_NAME
-@_FILE
-@json_option
-def links(name: str | None, file: Path | None, as_json: bool) -> None:
-    """List links with bandwidth and latency, or show one with its sources."""
-    from paceline.catalog.api import links
+def _add_listing(name: str, function: str, example: str, text: str) -> None:
+    """Add a subcommand that lists entries or shows one."""
 
-    _show(links(name, file=file), as_json)
+    @command.command(
+        name,
+        short_help=f"List {name}, or show one.",
+        help=f"List {name} {text}.",
+        epilog=f"\b\nExample:\n  paceline catalog {name} {example}",
+    )
+    @_NAME
+    @json_option
+    def listed(as_json: bool, **options: Any) -> None:
+        from paceline.catalog import api
 
+        _show(getattr(api, function)(**options), as_json)
 
-@command.command(
-    short_help="List clusters, or show one.",
-    epilog="\b\nExample:\n  paceline catalog clusters dgx-a100",
-)
-@_NAME
-@_FILE
-@json_option
-def clusters(name: str | None, file: Path | None, as_json: bool) -> None:
-    """List clusters, or show the device and links of one."""
-    from paceline.catalog.api import clusters
-
-    _show(clusters(name, file=file), as_json)
+    if name in ("devices", "links", "clusters"):
+        listed.params.insert(1, _FILE)
 
 
-@command.command(
-    short_help="List communication libraries.",
-    epilog="\b\nExample:\n  paceline catalog libraries nccl",
-)
-@_NAME
-@json_option
-def libraries(name: str | None, as_json: bool) -> None:
-    """List communication libraries, or show the algorithms of one."""
-    from paceline.catalog.api import libraries
-
-    _show(libraries(name), as_json)
-
-
-@command.command(
-    short_help="List frameworks with the overheads that predictions assume.",
-    epilog="\b\nExample:\n  paceline catalog frameworks torch-ddp",
-)
-@_NAME
-@json_option
-def frameworks(name: str | None, as_json: bool) -> None:
-    """List frameworks as the predictor models them, or show the overheads of one.
-
-    'paceline frameworks' installs and verifies them.
-    """
-    from paceline.catalog.api import framework_profiles
-
-    _show(framework_profiles(name), as_json)
+for _one in _SIMPLE:
+    _add_listing(*_one)
 
 
 @command.command(

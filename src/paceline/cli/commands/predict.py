@@ -25,8 +25,8 @@ from paceline.units import plural
 
 if TYPE_CHECKING:
     from paceline.calibration.local_prediction import LocalPredictions
-    from paceline.predictor.api import NeededBandwidths
     from paceline.predictor.prediction import Prediction
+    from paceline.predictor.target_efficiency import NeededBandwidths
     from paceline.predictor.training_run import TrainingRun
 
 EXAMPLE = """
@@ -80,7 +80,11 @@ def command(
     """
     answer = _answer(options, target_efficiency, store_path)
     last = answer.predictions[-1]
-    flags = _flags(last, emit)
+    flags: list[str] = []
+    if emit is not None:  # raises before anything is printed or written
+        from paceline.predictor.emit.emit_tables import flags_lines
+
+        flags = flags_lines(last, emit)
     _write(last, chrome_trace, timeline)
     if as_json:
         _emit(answer, emit)
@@ -176,15 +180,6 @@ def _local(options: dict[str, Any], store: Path | None) -> "LocalPredictions":
     grids = [(count, 1) for count in counts] + [parse_topology(text) for text in texts]
     given.setdefault("precision", "fp32")
     return predict_local(given.pop("model", None), grids, store=store, **given)
-
-
-def _flags(prediction: "Prediction", program: str | None) -> list[str]:
-    """The plan as flags of a program; raises before anything is printed or written."""
-    if program is None:
-        return []
-    from paceline.predictor.emit.emit_tables import flags_lines
-
-    return flags_lines(prediction, program)
 
 
 def _emit(answer: _Answer, program: str | None) -> None:

@@ -16,7 +16,7 @@ from paceline.spec.job_options import JobLists, JobOptions, Many, MeasuredOption
 from paceline.spec.jobs import JobRequest, check_job, jobs_of
 from paceline.spec.keywords import with_keywords
 from paceline.spec.knob import knobs_of
-from paceline.spec.programs import MEGATRON
+from paceline.spec.program_defaults import MEGATRON
 from paceline.spec.resolve_cluster import cluster_of
 from paceline.spec.resolve_model import Model, graph_of
 from paceline.spec.resolve_plan import plan_fields, program_of

@@ -1,3 +1,0 @@
-"""Programs that default plans use."""
-
-DDP, FSDP, MEGATRON = "torch-ddp", "torch-fsdp", "megatron-lm"
