@@ -137,7 +137,7 @@ class Recorder:
         self.segments: list[tuple[str, float, float]] = []
         self.messages: list[list[Any]] = []
         self.marks: list[tuple[float, float, float]] = []
-        self.fetches = self.samples = self.elements = 0
+        self.fetches = self.samples = self.elements = self.computed = 0
         self.collecting: float | None = None
         self.collection_seconds = 0.0
 
@@ -220,7 +220,7 @@ class Recorder:
                 self.messages,
                 self.fetches,
                 self.samples,
-                self.elements,
+                self.computed or self.elements,  # a script may change what its loader returns
                 loss,
                 [] if self.stacks is None else self.stacks.take(),
             )

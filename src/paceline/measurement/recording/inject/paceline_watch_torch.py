@@ -180,8 +180,10 @@ def timed_call(module: Any, *args: Any, **kwargs: Any) -> Any:
     finally:
         own.inside = False
         # Without gradients: a validation, or a teacher of the network.
-        name = "forward" if own.torch.is_grad_enabled() else "evaluation"
-        own.recorder.segment(name, start, clock())
+        training = own.torch.is_grad_enabled()
+        own.recorder.segment("forward" if training else "evaluation", start, clock())
+        if training:
+            own.recorder.computed += size_of(args or kwargs)[1]
 
 
 def watch_evaluation(module: Any, recorder: Recorder) -> None:
