@@ -1,4 +1,4 @@
-"""Adapters under tensor parallelism: divided as the linear layers they belong to."""
+"""Adapters: which layers have them, and their division under tensor parallelism."""
 
 import paceline as pl
 from paceline.predictor.partition.tensor_parallel import Role, divide
@@ -27,3 +27,19 @@ def test_frozen_weights_are_faster_than_trained_ones_on_divided_devices():
     options = {**JOB, "tp": 2, "pp": 4, "global_batch": 32, "micro_batch": 1, "precision": "fp8"}
     full, adapted = (pl.predict("llama2_70b", **options, **own) for own in ({}, {"lora": 16}))
     assert adapted.step_seconds < 0.85 * full.step_seconds
+
+
+def test_megatron_bridge_adapts_the_qkv_projection_only():
+    options = {**JOB, "global_batch": 32, "micro_batch": 1, "lora": 16}
+    names = {
+        framework: {
+            layer.name.split(".")[-1].removesuffix("_adapter_in")
+            for layer in pl.predict("llama2_7b", **{**options, "framework": framework}).layers
+            if layer.name.endswith("_adapter_in")
+        }
+        for framework in ("megatron-bridge", "torch-ddp")
+    }
+    assert names["megatron-bridge"] == {"query", "key", "value"}
+    assert {"gate", "up", "down", "out"} < names["torch-ddp"]
+    notes = pl.predict("llama2_7b", **options).notes
+    assert any("adapters on the QKV projection only" in note for note in notes)

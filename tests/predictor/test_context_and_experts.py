@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.constants import overridden
+from paceline.constants import number, overridden
 from paceline.errors import InputError
 from paceline.hardware import catalogue
 from paceline.predictor.memory.peak_memory import stage_memories
@@ -174,3 +174,24 @@ def test_products_hide_most_of_tensor_parallel_messages_but_not_all():
     assert 0.29 * waited < left < waited
     with pytest.raises(InputError, match="sequence parallelism"):
         Plan(tp=8, tp_overlap=True)
+
+
+def test_a_device_with_more_experts_waits_longer_for_the_host():
+    """Same tokens, same GEMMs: only the number of experts on the device differs."""
+    layer, expert = (f"overheads.host.experts.{part}" for part in ("layer", "expert"))
+
+    def waits(ep):
+        job = prepare(
+            Workload.of("qwen3_30b_a3b", 8, 4096, "bf16", "adam"),
+            H100.with_nodes(8),
+            plan_for(64, ep=ep, framework="megatron-core", micro_batch=1),
+        )
+        times = []
+        for changes in ({layer: 0.0, expert: 0.0}, {}):
+            with overridden(changes):
+                times.append(model_step(prepare(job.workload, job.cluster, job.plan)).layers)
+        without, shipped = (found.forward.sum() + found.backward.sum() for found in times)
+        return shipped - without
+
+    each = number("overheads.host.experts.expert")
+    assert waits(8) - waits(32) == pytest.approx(each * (128 / 8 - 128 / 32), rel=1e-6)

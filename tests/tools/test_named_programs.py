@@ -6,7 +6,7 @@ import pytest
 
 from fitting.named_programs import options_of, scored_rows
 
-LEAST_COVERED, LEAST_FITTING, LARGEST_ERROR = 0.85, 0.9, 0.15
+LEAST_COVERED, LEAST_FITTING, LARGEST_ERROR = 0.85, 0.9, 0.10
 
 
 def test_options_are_those_that_a_row_states():

@@ -92,7 +92,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--experts",
         action="store_true",
-        help="print errors on rows of Megatron Bridge as typed, by host time of experts",
+        help="print errors on rows of Megatron Bridge as typed, by host time of experts and rate "
+        "of GB300",
     )
     parser.add_argument(
         "--order",

@@ -75,6 +75,7 @@ class FrameworkProfile:
     checked against measured peaks, so only allocator gaps are added.
     ``fused_gates``: activation and product of gated networks are one kernel that keeps its inputs
     but not the intermediate result.
+    ``adapted_layers``: linear layers that have adapters by default (all if empty).
     ``sequence_parallel``: sequence parallelism is on by default with tensor parallelism.
     ``divides_embeddings``: replicas divide sparse embedding tables and exchange their vectors.
     ``interleaves``: recipes divide pipelines into as many chunks as the blocks allow, counting
@@ -133,6 +134,7 @@ class FrameworkProfile:
     loss_kernel: LossKernel = LossKernel.PLAIN
     memory_from_code: bool = False
     fused_gates: bool = False
+    adapted_layers: tuple[str, ...] = ()
     divides_embeddings: bool = False
     attention_kernel: Annotated[str, Key(choices=("", FLASH_2))] = ""
     cp_impl: ContextForm = ContextForm.RING

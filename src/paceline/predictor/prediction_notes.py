@@ -14,6 +14,7 @@ from paceline.predictor.uncertainty.applied_corrections import variation_of
 from paceline.predictor.uncertainty.correction_table import shipped_corrections
 from paceline.predictor.uncertainty.intervals import reads_too_fast, samples_read_per_second
 from paceline.units import format_bandwidth
+from paceline.workload.adapters import adapter_rank
 from paceline.workload.capture_notes import capture_notes
 from paceline.workload.graph import Graph
 
@@ -77,6 +78,9 @@ def _choices(parts: Partition) -> Iterator[str]:
     """One note per default that was chosen for the user."""
     plan = parts.plan
     yield from _loss_and_recomputation(parts)
+    if parts.framework.adapted_layers and adapter_rank(parts.workload.graph) is not None:
+        title = parts.framework.title
+        yield f"assumes adapters on the QKV projection only, the default of {title}"
     if plan.cp > 1 and plan.cp_impl is None:
         form, title = parts.cp_impl, parts.framework.title
         yield f"assumes {form} context parallelism, the default of {title} (--cp-impl)"

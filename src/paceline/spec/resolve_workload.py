@@ -39,9 +39,12 @@ def workload_of(model: Model | None, replicas: int, options: JobOptions) -> Work
     optimizer = options.get("optimizer") or ("adam" if graph.uses_sequence else "sgd_momentum")
     frozen_bytes, quantised = None, options.get("qlora") or False
     if quantised or options.get("lora"):
+        from paceline.predictor.framework_profiles import framework
+        from paceline.predictor.predict import DEFAULT_FRAMEWORK
         from paceline.workload.adapters import QUANTISED_BYTES, with_adapters
 
-        graph = with_adapters(graph, options.get("lora") or ADAPTER_RANK)
+        layers = framework(options.get("framework") or DEFAULT_FRAMEWORK).adapted_layers
+        graph = with_adapters(graph, options.get("lora") or ADAPTER_RANK, layers)
         frozen_bytes = QUANTISED_BYTES if quantised else None
     precision = options.get("precision") or "fp32"
     return Workload(graph, batch, seq, precision, optimizer, frozen_bytes)

@@ -20,8 +20,12 @@ _INTO = "_adapter_in"
 
 
 @lru_cache(maxsize=32)
-def with_adapters(graph: Graph, rank: int) -> Graph:
-    """Freeze all weights and add adapters of ``rank`` to all linear layers but the output layer."""
+def with_adapters(graph: Graph, rank: int, layers: tuple[str, ...] = ()) -> Graph:
+    """Freeze all weights and add adapters of ``rank`` to linear layers but the output layer.
+
+    ``layers`` are the last parts of the names of those that have adapters; if the network has none
+    of these, or without ``layers``, all have.
+    """
     if not any(isinstance(node.op, Attention) for node in graph.nodes):
         raise InputError(
             f"adapters need a transformer; {graph.name} has no attention",
@@ -32,12 +36,16 @@ def with_adapters(graph: Graph, rank: int) -> Graph:
     heads = {
         name for node in graph.nodes if isinstance(node.op, CrossEntropy) for name in node.inputs
     }
+    linear = {
+        node.name for node in graph.nodes if isinstance(node.op, Linear) and node.name not in heads
+    }
+    chosen = {name for name in linear if name.rpartition(".")[2] in layers} or linear
     nodes: list[Node] = []
     renamed: dict[str, str] = {}
     for node in graph.nodes:
         reads = tuple(renamed.get(name, name) for name in node.inputs)
         nodes.append(replace(node, inputs=reads, frozen=True))
-        if isinstance(node.op, Linear) and node.name not in heads:
+        if isinstance(node.op, Linear) and node.name in chosen:
             nodes += _adapter(node.name, node.op, reads, rank)
             renamed[node.name] = nodes[-1].name
     output = renamed.get(graph.output, graph.output)

@@ -20,7 +20,7 @@ from paceline.predictor.kernels.gemm_arrays import (
 )
 from paceline.predictor.kernels.winograd import WINDOWS
 from paceline.predictor.schedule.step_costs import LayerTime
-from paceline.workload.cost import Affine, GraphCost, GraphProfile, Number
+from paceline.workload.cost import Affine, GraphCost, GraphProfile, LayerProfile, Number
 from paceline.workload.precision import Precision, precision
 
 CONVOLUTIONS = ("implicit", "im2col")
@@ -291,11 +291,19 @@ def _host_seconds(profile: GraphProfile, like: Array) -> Array:
     """Waits for the host, in the shape of ``like``: pass, layer, then the axes of the batch.
 
     Dropless routing: the host reads how many tokens each expert gets, so the kernels of experts are
-    not issued ahead.
+    not issued ahead. It issues them for each expert of the device.
     """
-    seconds = [number(f"overheads.host.experts.{way}") for way in ("forward", "backward")]
-    waits = np.outer(seconds, [layer.kind == "moe" for layer in profile.layers])
+    experts = np.array([_experts(layer) for layer in profile.layers])
+    forward = number("overheads.host.experts.forward")
+    layer = number("overheads.host.experts.layer")
+    each = number("overheads.host.experts.expert")
+    waits = np.outer([forward, 1.0 - forward], np.where(experts > 0, layer + each * experts, 0.0))
     return np.asarray(like * 0.0 + waits.reshape(*waits.shape, *[1] * (like.ndim - 2)))
+
+
+def _experts(layer: LayerProfile) -> float:
+    """Experts of a layer on the device: GEMMs out of experts, the last of the layer."""
+    return float(layer.forward_gemms[-1].count) if layer.kind == "moe" else 0.0
 
 
 def _unlisted_flops(
