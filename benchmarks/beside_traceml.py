@@ -15,7 +15,7 @@ from typing import Any
 
 from common import arguments, finish, keep, kept, machine
 
-from seeded_bottlenecks import LONGEST_SECONDS, SEEDS, TrialError, explained
+from seeded_bottlenecks import LONGEST_SECONDS, SEEDS, STEPS, TrialError, explained
 
 KINDS = (
     *("healthy", "slow_input", "rank_forward", "uneven", "checkpoint", "drift", "metrics"),
@@ -61,13 +61,13 @@ def compared(kind: str, options: argparse.Namespace) -> dict[str, Any]:
     found: dict[str, Any] = {"kind": kind, **machine()}
     try:
         found["traceml"] = traceml(kind, options)
-    except (TrialError, subprocess.TimeoutExpired) as error:
+    except (TrialError, OSError, subprocess.SubprocessError) as error:
         found["traceml"] = f"failed: {error}"
     with tempfile.TemporaryDirectory() as directory:
         try:
             document = explained("vision", kind, Path(directory) / "beside.db", options)
             found["paceline"] = document["verdict"]
-        except TrialError as error:
+        except (TrialError, OSError, LookupError, ValueError) as error:
             found["paceline"] = f"failed: {error}"
     return found
 
@@ -75,7 +75,7 @@ def compared(kind: str, options: argparse.Namespace) -> dict[str, Any]:
 def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--traceml", required=True, help="the program of TraceML")
-    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--steps", type=int, default=STEPS)
     options = parser.parse_args()
     found: list[dict[str, Any]] = kept(options.json, "verdicts")
     known = {one["kind"]: one for one in found}

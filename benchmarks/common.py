@@ -6,8 +6,11 @@ import math
 import os
 import platform
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +33,18 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
+
+
+@contextmanager
+def beside(load: int) -> Iterator[None]:
+    """Run beside this number of busy loops."""
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(load)]
+    try:
+        yield
+    finally:
+        for one in busy:
+            one.terminate()
+            one.wait()
 
 
 def ratio_interval(ratios: Sequence[float]) -> tuple[float, float, float]:

@@ -2,21 +2,23 @@
 
 Seeds a bottleneck of ``seeds/``, explains it, and tries each remedy that ``explain`` offers with
 ``--try``: pairs of launches without and with it, alternately. Target: no remedy that costs time
-beyond its interval. Takes about 20 minutes on two idle cores; the same command resumes.
+beyond its interval. Takes about 20 minutes on two idle cores; no case begins after ``--minutes``.
+With ``--json`` the same command resumes.
 
-    python benchmarks/remedies.py --json remedies.json
+    python benchmarks/remedies.py --minutes 25 --json remedies.json
 """
 
 import argparse
 import json
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
 from common import arguments, finish, keep, kept, machine
 
-from seeded_bottlenecks import TrialError, explained, output
+from seeded_bottlenecks import STEPS, TrialError, explained, output
 
 CASES = (
     *(("vision", kind) for kind in ("slow_input", "threads", "tiny_buckets", "accumulate")),
@@ -25,20 +27,29 @@ CASES = (
     *(("sequence", kind) for kind in ("large_gradient", "large_tensor")),
 )
 
+_FAILURES = (TrialError, OSError, LookupError, ValueError)
+
 
 def tried(script: str, kind: str, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Each remedy of a seeded job, with its predicted and measured saving."""
+    key = {"script": script, "kind": kind}
     with tempfile.TemporaryDirectory() as directory:
         store = Path(directory) / "remedies.db"
-        found = explained(script, kind, store, options)
-        remedies = [one["try"] for one in found["findings"] if one["try"]]
+        try:
+            found = explained(script, kind, store, options)
+        except _FAILURES as error:
+            return [{**key, "failed": str(error)}]
+        remedies = dict.fromkeys(one["try"] for one in found["findings"] if one["try"])
         rows = []
-        for remedy in dict.fromkeys(remedies):
+        for remedy in remedies:
             command = ["explain", "job", "--store", str(store), "--try", remedy]
             command += ["--pairs", str(options.pairs), "--json"]
-            done = json.loads(output(sys.executable, "-m", "paceline", *command))
-            rows.append({"script": script, "kind": kind, **done["tried"][0], **machine()})
-    return rows
+            try:
+                done = json.loads(output(sys.executable, "-m", "paceline", *command))
+                rows.append({**key, **done["tried"][0], **machine()})
+            except _FAILURES as error:
+                rows.append({**key, "failed": f"--try {remedy}: {error}"})
+    return rows or [{**key, "try": ""}]
 
 
 def line(one: dict[str, Any]) -> str:
@@ -65,10 +76,12 @@ def costs(one: dict[str, Any]) -> bool:
 
 def main() -> None:
     parser = arguments(__doc__ or "")
-    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--minutes", type=float, default=60.0, help="begin no case after this")
     options = parser.parse_args()
-    found: list[dict[str, Any]] = kept(options.json, "remedies")
+    found = [one for one in kept(options.json, "remedies") if "failed" not in one]
+    began = time.monotonic()
     known = {(one["script"], one["kind"]) for one in found}
     print(
         f"{'kind':15}{'script':10}{'remedy':28}{'step ms':>9}{'predicted':>11}{'measured ms':>16}"
@@ -76,12 +89,8 @@ def main() -> None:
         flush=True,
     )
     for script, kind in CASES:
-        if (script, kind) not in known:
-            key = {"script": script, "kind": kind}
-            try:
-                found += tried(script, kind, options) or [{**key, "try": ""}]
-            except TrialError as error:
-                found.append({**key, "failed": str(error)})
+        if (script, kind) not in known and time.monotonic() - began <= 60.0 * options.minutes:
+            found += tried(script, kind, options)
             keep({"remedies": found}, options.json)
         for one in found:
             if (one["script"], one["kind"]) == (script, kind):

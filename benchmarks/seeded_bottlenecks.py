@@ -4,10 +4,13 @@ Every kind is seeded in ``seeds/vision.py`` and ``seeds/sequence.py``, on one pr
 under ``paceline run``, in shuffled order; the tool never reads the name of the kind. The true size
 is the difference of the seeded and the clean script, run alternately without Paceline. Target: the
 right cause first, its size within 20 %; healthy runs called healthy. ``--load N`` runs beside N
-busy loops: what other programs cost is reported apart and is no cause of the job.
+busy loops: what other programs cost is reported apart and is no cause of the job. All kinds in both
+scripts take about 16 minutes on two idle cores; no trial begins after ``--minutes``. With
+``--json`` the same command resumes.
 
-    python benchmarks/seeded_bottlenecks.py --json seeded.json
+    python benchmarks/seeded_bottlenecks.py --minutes 20 --json seeded.json
     python benchmarks/seeded_bottlenecks.py --kinds metrics,healthy --scripts vision --load 2
+    python benchmarks/seeded_bottlenecks.py --kinds healthy --repeat 5
 """
 
 import argparse
@@ -22,11 +25,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-from common import arguments, finish, keep, kept, machine
+from common import arguments, beside, finish, keep, kept, machine
+
+from plain_ranks import run_ranks
 
 SEEDS = Path(__file__).parent / "seeds"
 SCRIPTS = ("vision", "sequence")
 LONGEST_SECONDS = 180.0
+STEPS = 28
+"""Steps of a launch: what happens every eighth step does so three times in the 24 counted ones."""
 TOLERANCE = 0.2
 COMMUNICATION = {"large gradient", "gradient copies", "exposed communication", "slow link"}
 KINDS: dict[str, set[str]] = {
@@ -90,8 +97,11 @@ def job(script: str, kind: str, steps: int, processes: int) -> list[str]:
 
 def plain_step(script: str, kind: str, steps: int) -> float:
     """Seconds of a step on two processes as the script itself counts it."""
-    lines = output(*job(script, kind, steps, 2)).splitlines()
-    return float(next(line for line in lines if line.startswith("STEP ")).split()[1])
+    text = run_ranks(SEEDS / f"{script}.py", [kind, str(steps)], 2, LONGEST_SECONDS)
+    found = [line.split()[1] for line in text.splitlines() if line.startswith("STEP ")]
+    if not found:
+        raise TrialError(f"{script} {kind} without Paceline: {text[-300:]}")
+    return float(found[0])
 
 
 def true_size(script: str, kind: str, options: argparse.Namespace) -> float:
@@ -140,13 +150,14 @@ def trial(script: str, kind: str, options: argparse.Namespace) -> dict[str, Any]
     }
 
 
-def attempted(script: str, kind: str, options: argparse.Namespace) -> dict[str, Any]:
+def attempted(script: str, kind: str, number: int, options: argparse.Namespace) -> dict[str, Any]:
     """A trial, or the reason why it failed."""
-    key, began = {"script": script, "kind": kind}, time.monotonic()
+    key = {"script": script, "kind": kind, "repetition": number}
+    began = time.monotonic()
     try:
         found = trial(script, kind, options)
-    except TrialError as error:
-        found = {"failed": str(error)}
+    except (TrialError, OSError, LookupError, ValueError) as error:
+        found = {"failed": f"{type(error).__name__}: {error}"}
     return {**key, **found, "seconds": round(time.monotonic() - began, 1), **machine()}
 
 
@@ -196,7 +207,9 @@ def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--kinds", default=",".join(KINDS), help="comma-separated [all]")
     parser.add_argument("--scripts", default=",".join(SCRIPTS), help="comma-separated [both]")
-    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--repeat", type=int, default=1, help="trials of each kind and script")
+    parser.add_argument("--minutes", type=float, default=60.0, help="begin no trial after this")
     parser.add_argument("--pairs", type=int, default=1, help="seeded and clean runs for the truth")
     parser.add_argument("--load", type=int, default=0, help="busy loops beside the jobs")
     parser.add_argument("--seed", type=int, default=1, help="order of the trials")
@@ -206,10 +219,15 @@ def main() -> None:
     for name in options.kinds.split(","):
         if name not in KINDS:
             parser.error(f"unknown kind '{name}'; known: {', '.join(KINDS)}")
-    trials = [(s, k) for k in options.kinds.split(",") for s in options.scripts.split(",")]
+    trials = [
+        (script, kind, number)
+        for number in range(options.repeat)
+        for kind in options.kinds.split(",")
+        for script in options.scripts.split(",")
+    ]
     random.Random(options.seed).shuffle(trials)
     known = {
-        (one["script"], one["kind"]): one
+        (one["script"], one["kind"], one["repetition"]): one
         for one in kept(options.json, "trials")
         if "failed" not in one
     }
@@ -218,18 +236,17 @@ def main() -> None:
         f"{'others':>8}{'rest':>7}{'load':>6}{'s':>6}",
         flush=True,
     )
-    busy = [
-        subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(options.load)
-    ]
     found: list[dict[str, Any]] = []
-    try:
-        for script, kind in trials:
-            found.append(known.get((script, kind)) or attempted(script, kind, options))
+    began = time.monotonic()
+    with beside(options.load):
+        for key in trials:
+            if key not in known and time.monotonic() - began > 60.0 * options.minutes:
+                continue
+            found.append(known.get(key) or attempted(*key, options))
             print(line(found[-1]), flush=True)
             keep({"trials": found}, options.json)
-    finally:
-        for one in busy:
-            one.terminate()
+    if len(found) < len(trials):
+        print(f"{len(trials) - len(found)} of {len(trials)} trials were not begun (--minutes)")
     print_verdict(found)
     finish({"trials": found}, options.json)
 

@@ -2,7 +2,8 @@
 
 Each repetition measures one process and two, and explains the two. Phases are instrumented if the
 framework supports it; otherwise the parts of a step are timed separately. Target: at most 3 % of
-the step unattributed in the median of the repetitions. Frameworks must be installed first
+the step unattributed in the median of the repetitions, and parts that sum to the step. ``--load N``
+runs beside N busy loops. Frameworks must be installed first
 (``paceline frameworks install tensorflow jax``). Takes about 15 minutes on two idle cores;
 ``--json FILE`` saves every repetition, and the same command resumes from it.
 
@@ -18,7 +19,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from common import arguments, finish, keep, kept, machine
+from common import arguments, beside, finish, keep, kept, machine
 
 LONGEST_SECONDS = 300.0
 TARGET = 0.03
@@ -60,12 +61,16 @@ def repetition(subject: str, seed: int) -> dict[str, Any]:
             return {**key, "failed": error.stderr.strip()[-300:]}
         except subprocess.TimeoutExpired as error:
             return {**key, "failed": f"took longer than {error.timeout:.0f} s"}
+        except (OSError, LookupError, ValueError) as error:
+            return {**key, "failed": f"{type(error).__name__}: {error}"}
     items = {item["label"]: item["seconds"] for item in found["waterfall"]}
     step = found["observed_step_seconds"]
     return {
         **key,
         "step_seconds": step,
         "unexplained_share": items["unattributed"] / step,
+        "sum_error": sum(item["seconds"] for item in found["waterfall"]) / step - 1.0,
+        "verdict": found["verdict"],
         "waterfall": items,
         **machine(),
     }
@@ -78,7 +83,7 @@ def line(one: dict[str, Any]) -> str:
         return f"{head}  FAILED {one['failed']}"
     return (
         f"{head}{one['step_seconds'] * 1e3:10.1f}{one['unexplained_share']:+13.1%}"
-        f"{one['load_average']:7.1f}"
+        f"{one['sum_error']:+10.0e}{one['load_average']:7.1f}  {one['verdict']}"
     )
 
 
@@ -88,6 +93,7 @@ def main() -> None:
         "--subjects", default="demo,torch-ddp,tensorflow,jax", help="comma-separated"
     )
     parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--load", type=int, default=0, help="busy loops beside the measurements")
     options = parser.parse_args()
     repetitions = 1 if options.quick else options.repetitions
     known = {
@@ -96,12 +102,16 @@ def main() -> None:
         if "failed" not in one
     }
     found: list[dict[str, Any]] = []
-    print(f"{'subject':16}{'run':>4}{'step ms':>10}{'unattributed':>13}{'load':>7}", flush=True)
-    for seed in range(1, repetitions + 1):
-        for subject in options.subjects.split(","):
-            found.append(known.get((subject, seed)) or repetition(subject, seed))
-            print(line(found[-1]), flush=True)
-            keep({"repetitions": found}, options.json)
+    print(
+        f"{'subject':16}{'run':>4}{'step ms':>10}{'unattributed':>13}{'sum':>10}{'load':>7}",
+        flush=True,
+    )
+    with beside(options.load):
+        for seed in range(1, repetitions + 1):
+            for subject in options.subjects.split(","):
+                found.append(known.get((subject, seed)) or repetition(subject, seed))
+                print(line(found[-1]), flush=True)
+                keep({"repetitions": found}, options.json)
     for subject in options.subjects.split(","):
         shares = [
             abs(one["unexplained_share"])

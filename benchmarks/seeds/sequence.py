@@ -112,13 +112,13 @@ class Loop:
         self.loss.backward()
 
     def callbacks(self):
-        every = self.step % 7 == 6
+        every = self.step % 8 == 7
         if on("rank_host") and rank == 0:
             "".join(str(i) for i in range(180_000))
         if on("jitter") and (self.step * 2654435761 >> 7) % max(world, 2) == rank:
             time.sleep(2 * pause)
         if on("stall") and every:
-            time.sleep(7 * pause)
+            time.sleep(8 * pause)
         if on("checkpoint") and every and rank == 0:
             path = Path(os.environ["LOGS"]) / "model.pt"
             for _ in range(4):

@@ -92,7 +92,7 @@ def _straggler_finding(
     last = next(one.last_share for one in case.step.states.ranks if one.rank == rank)
     why = (
         f"its {where} takes {format_seconds(longer)} longer than on the other ranks, and it "
-        f"arrives last in {last:.0%} of the steps"
+        f"works longest in {last:.0%} of the steps"
     )
     return Diagnosis(
         Cause.STRAGGLER,
@@ -155,7 +155,7 @@ def _jitter(case: DiagnosisInput) -> Iterator[Diagnosis]:
         seconds,
         "jitter: the slowest rank changes from step to step",
         f"the last rank of a step works {format_seconds(seconds)} longer than the mean rank "
-        f"({format_seconds(total(case.step.cells))}); most often last: rank {most.rank} "
+        f"({format_seconds(total(case.step.cells))}); most often the longest: rank {most.rank} "
         f"({most.last_share:.0%})",
         "check for uneven samples, garbage collection and other programs",
         case.width("jitter", seconds),

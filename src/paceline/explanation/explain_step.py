@@ -408,7 +408,7 @@ def _causes(case: DiagnosisInput) -> Iterator[WaterfallItem]:
             if rank is None:
                 continue
             label = f"straggler: rank {rank}"
-            note = f"last in {_last_share(states, rank):.0%} of steps"
+            note = f"longest in {_last_share(states, rank):.0%} of steps"
         if name == "stalls" and states.stalls is not None:
             stalls = states.stalls
             label = f"stalls: {stalls.kind}" if stalls.kind else label

@@ -22,9 +22,9 @@ from paceline.step.state_profile import (
 LAYERS = ("forward", "backward", "update")
 SEARCH = "graph search"
 RECURRENT = 0.7
-"""A straggler decides at least this share of the steps."""
+"""A straggler works longest in at least this share of the steps ..."""
 LEAST_EXCESS = 0.02
-"""... and works longer than the typical rank by at least this share of the step."""
+"""... and longer than the typical rank by at least this share of the step."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class ThreadUse:
 
 
 def roles_of(states: Sequence[StateProfile]) -> Roles:
-    """Roles of the ranks over launches: the straggler works longest and arrives last in most."""
+    """Roles of the ranks over launches: the straggler works longest in most steps."""
     ranks = [rank.rank for rank in states[0].ranks]
     work = {rank: _mean(work_seconds(_rank(one, rank).cells) for one in states) for rank in ranks}
     last = {rank: _mean(_rank(one, rank).last_share for one in states) for rank in ranks}

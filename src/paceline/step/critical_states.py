@@ -197,10 +197,11 @@ def _critical_path(
     cells: Sequence[dict[int, Cells]],
     loading: Mapping[int, Mapping[Cell, float]],
 ) -> tuple[list[Cells], list[int]]:
-    """Cells along the critical path of each step, and the rank that decided most of it.
+    """Cells along the critical path of each step, and the rank that worked longest in it.
 
     Between two synchronisations the path is on the rank that arrives last at the second one. What
-    follows the last synchronisation of a step delays the first one of the next step.
+    follows the last synchronisation of a step delays the first one of the next step. Beside other
+    programs, the last rank to arrive is often one without a core, which is not slow itself.
     """
     paths = [_synchronisations(step) for step in steps]
     critical: list[Cells] = []
@@ -213,15 +214,14 @@ def _critical_path(
             continue
         following = paths[index + 1] if index + 1 < len(paths) else []
         tail = (following or path)[0][0]
-        pieces, work = [], []
+        pieces = []
         before: dict[int, float] = dict.fromkeys(step, 0.0)
         for rank, ends in path:
             pieces.append(cells_between(step[rank], before[rank], ends[rank], loading[rank]))
-            work.append((work_seconds(pieces[-1]), rank))
             before = ends
         pieces.append(cells_between(step[tail], before[tail], step[tail].seconds, loading[tail]))
         critical.append(_sum(pieces))
-        last.append(max(work)[1])
+        last.append(max(step, key=lambda rank: work_seconds(cells[index][rank])))
     return critical, last
 
 

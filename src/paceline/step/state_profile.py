@@ -63,7 +63,7 @@ def total(cells: Cells, activities: Iterable[str] = (), *states: ThreadState) ->
 
 @dataclass(frozen=True)
 class RankStates:
-    """Mean seconds of one rank by cell; ``last_share`` is how often it arrives last.
+    """Mean seconds of one rank by cell; ``last_share`` is how often it works longest.
 
     ``deviation_seconds`` is the standard deviation of its work over steps.
     """
