@@ -147,13 +147,14 @@ def test_a_rank_with_a_slower_core_is_not_the_fault_of_the_job():
     assert "150 elements of input per step instead of 100" in found.why
 
 
-def with_collectives(**sent):
+def with_collectives(synchronised_backwards=1, **sent):
     """Two ranks that wait 20 ms in blocking collectives."""
     found = states((0.03, 0.06, 0.0, 0.0), (0.03, 0.06, 0.0, 0.0), network=0.02).to_json()
     for batch in (found, *found["batches"]):
         for cells in (batch["critical"], *(rank["cells"] for rank in batch["ranks"])):
             cells["collective/blocked"] = cells.pop("communicate/blocked")
-    made = launch(2, ALONE, ALONE, network=0.02, collectives=sent)
+    more = {"synchronised_backwards": synchronised_backwards}
+    made = launch(2, ALONE, ALONE, network=0.02, collectives=sent, **more)
     outcome = replace(made.outcome, facts={**made.outcome.facts, "states": found})
     return explain([launch(1, ALONE), replace(made, outcome=outcome)]).findings
 
@@ -172,6 +173,26 @@ def test_gradients_by_hand_are_not_other_collectives():
     assert seconds[Cause.COLLECTIVES] == pytest.approx(0.01)
     assert seconds[Cause.BLOCKING] == pytest.approx(0.005)
     assert "40 small" in next(one for one in found if one.cause is Cause.COLLECTIVES).verdict
+
+
+def test_growth_of_sharded_ranks_is_work_of_sharding_not_contention_for_memory():
+    """All phases take longer: hooks, copies of shards, updates of distributed tensors."""
+    sent = {"all_gather_into_tensor": [9, 8e5, 0.01], "reduce_scatter_tensor": [5, 8e5, 0.005]}
+    slow = (0.05, 0.09, 0.0, 0.0)
+    sharded = explain([launch(1, ALONE), launch(2, slow, slow, collectives=sent)])
+    assert parts(sharded)["work of sharding"] == pytest.approx(0.05)
+    plain = explain([launch(1, ALONE), launch(2, slow, slow)])
+    assert parts(plain)["memory and cache contention"] == pytest.approx(0.05, rel=0.2)
+
+
+def test_buffers_that_every_pass_broadcasts_are_a_cost_of_accumulation():
+    def cost(backwards):
+        sent = {"buffers": [4, 1e3, 0.02], "all_reduce": [2, 4.0, 0.02]}
+        found = with_collectives(synchronised_backwards=backwards, **sent)
+        return next(one.seconds for one in found if one.cause is Cause.COLLECTIVES)
+
+    assert cost(1) == pytest.approx(0.02)
+    assert cost(4) == pytest.approx(0.01 + 0.01 / 4)
 
 
 def test_contention_is_at_most_what_each_holder_used():
@@ -207,6 +228,22 @@ def test_launches_with_a_remedy_are_not_explained_with_the_others():
     tried = replace(tried, job={**tried.job, "factors": {"try": "threads=1"}})
     assert tried_remedies(tried) == "threads=1"
     assert explain([launch(1, ALONE), plain, tried]).measured.launches == (plain,)
+
+
+def test_work_of_the_host_is_found_beside_other_programs():
+    """The step varies by more than the work, which is as long in each step."""
+    busy = [states((0.03, 0.06, late, 0.0), (0.03, 0.06, late, 0.0)) for late in (0.1, 0.9)]
+    launches = [launch(1, ALONE)]
+    for number, found in enumerate(busy):
+        document = found.to_json()
+        for cells in (document["critical"], *(rank["cells"] for rank in document["ranks"])):
+            cells["host/running"] = cells["forward/running"] / 3
+            cells["forward/running"] *= 2 / 3
+        made = launch(2, *[(0.03, 0.06, (0.1, 0.9)[number], 0.0)] * 2, other_busy_cores=2.0)
+        facts = {**made.outcome.facts, "states": document}
+        launches.append(replace(made, outcome=replace(made.outcome, facts=facts)))
+    found = explain(launches).findings[0]
+    assert (found.cause, found.seconds) == (Cause.HOST, pytest.approx(0.01))
 
 
 def test_a_bottleneck_is_compared_with_the_step_without_other_programs():

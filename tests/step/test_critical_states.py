@@ -55,6 +55,13 @@ def test_the_path_is_on_the_rank_that_arrives_last():
     assert total(profile.ranks[0].cells, ("communicate",)) == pytest.approx(0.04)
 
 
+def test_a_rank_that_arrives_last_without_a_core_did_not_work_longest():
+    """Rank 1 waits 30 ms in forward; rank 0 arrives later still, because it had no core."""
+    profile = profile_states(ranks(work(0.1, runnable=0.05), work(0.1, blocked=0.03)))
+    assert total(profile.critical, ("backward",), ThreadState.RUNNABLE) == pytest.approx(0.05)
+    assert [rank.last_share for rank in profile.ranks] == [0.0, 1.0]
+
+
 def test_ranks_may_be_late_at_different_synchronisations():
     """Rank 0 is late at the first collective, rank 1 at the second: both delays count."""
     first = [

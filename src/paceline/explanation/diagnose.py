@@ -19,10 +19,11 @@ from paceline.explanation.diagnose_comm import (
 from paceline.explanation.diagnose_host import host_findings
 from paceline.explanation.diagnose_ranks import rank_findings
 from paceline.explanation.finding import Cause, Diagnosis, DiagnosisInput, least_share_saved
+from paceline.explanation.launch_states import shards
 from paceline.explanation.measured_configuration import computing_seconds
 from paceline.predictor.plan.sync_policy import MIB
 from paceline.step import Phase
-from paceline.step.step_profile import GRADIENTS
+from paceline.step.step_profile import BUFFERS, GRADIENTS
 from paceline.units import format_bytes, format_seconds, plural
 
 _LARGER_BATCH = 8
@@ -38,12 +39,23 @@ def diagnoses(case: DiagnosisInput) -> tuple[Diagnosis, ...]:
     """
     found = [*host_findings(case), *rank_findings(case)]
     found += [*_messages(case), *_collectives(case)]
-    ordered = sorted(found, key=lambda one: (not one.of_the_job, -one.seconds))
+    # Fewer processes are the remedy of last resort, so contention for memory follows what the
+    # script can change.
+    small = case.bottleneck_seconds
+    ordered = sorted(
+        found,
+        key=lambda one: (
+            not one.of_the_job,
+            one.seconds <= small,
+            one.cause is Cause.MEMORY,
+            -one.seconds,
+        ),
+    )
     # These overlap with the parts of the step: they say what else follows from it.
     found, batch = list(capped(ordered, case)), list(_batch(case))
     # A larger batch shrinks these too.
     by_batch = (Cause.VOLUME, Cause.COPIES, Cause.EXPOSED, Cause.BUCKETS)
-    large = [one for one in found if one.of_the_job and one.seconds > case.bottleneck_seconds]
+    large = [one for one in found if one.of_the_job and one.seconds > small]
     first = all(one.cause in by_batch for one in large)
     every = [*batch, *found] if first else [*found, *batch]
     return reportable([*every, *_processes(case)], case.own_seconds)
@@ -125,7 +137,7 @@ def _messages(case: DiagnosisInput) -> Iterator[Diagnosis]:
     measured = case.seconds("exposed") + case.seconds("handling")
     measured += gradient_share(launch) * case.seconds("collectives")
     measured += _thread_seconds(case, "exposed")
-    same = int(launch.outcome.facts.get("synchronised_backwards") or 1)
+    same = _synchronised_passes(case)
     part = "collectives" if exchange.blocking else "exposed"
     for one in _communication(case, exchange, measured, same):
         yield replace(one, half_width=case.width(part, one.seconds))
@@ -164,7 +176,7 @@ def _communication(
 ) -> Iterator[Diagnosis]:
     """Divide the measured cost in a fixed order: passes, latency, bandwidth, policy, volume."""
     if same > 1:
-        yield _accumulation(same, measured)
+        yield _accumulation(same, measured + _buffer_seconds(case))
     # The schedule gives the shares of latency, bandwidth, policy and volume; the measurement gives
     # their sum.
     measured /= same
@@ -215,43 +227,95 @@ def _unscheduled(
 
 def _collectives(case: DiagnosisInput) -> Iterator[Diagnosis]:
     """Blocking collectives that carry no gradients: metrics, barriers, buffers, shards."""
+    sharding = shards(case.observed.launch)
+    costs = _collective_seconds(case)
+    passes = _synchronised_passes(case)
+    if BUFFERS in costs:
+        costs[BUFFERS] /= passes  # the others are due to accumulation
+    sent, limit = other_collectives(case.observed.launch), number("explain.message.small")
+    for small in (True, False):
+        found = {
+            name: own
+            for name, own in sent.items()
+            if name in costs and name not in sharding and (own[1] < limit) is small
+        }
+        cost = math.fsum(costs[name] for name in found)
+        if cost > 0:
+            yield _blocking(case, found, cost, small)
+    if sharding:
+        yield _sharding(case, sharding, math.fsum(costs.get(name, 0.0) for name in sharding))
+
+
+def _collective_seconds(case: DiagnosisInput) -> dict[str, float]:
+    """Cost of each collective that carries no gradients; the measured wait gives their sum."""
     launch = case.observed.launch
     share = 1.0 - gradient_share(launch)
     seconds = share * case.seconds("collectives") + _thread_seconds(case, "collectives")
     sent = other_collectives(launch)
-    total_seconds = math.fsum(own[2] for own in sent.values())
-    if seconds <= 0 or total_seconds <= 0:
-        return
-    limit = number("explain.message.small")
-    for small in (True, False):
-        found = {name: own for name, own in sent.items() if (own[1] < limit) is small}
-        cost = seconds * math.fsum(own[2] for own in found.values()) / total_seconds
-        if cost > 0:
-            yield _blocking(case, found, cost, small)
+    whole = math.fsum(own[2] for own in sent.values())
+    if seconds <= 0 or whole <= 0:
+        return {}
+    return {name: seconds * own[2] / whole for name, own in sent.items()}
+
+
+def _synchronised_passes(case: DiagnosisInput) -> int:
+    """Backward passes of a step that send the same gradients, at least 1."""
+    return int(case.observed.launch.outcome.facts.get("synchronised_backwards") or 1)
+
+
+def _buffer_seconds(case: DiagnosisInput) -> float:
+    """Cost of the buffers that DDP broadcasts before each pass, not under ``no_sync()``."""
+    return _collective_seconds(case).get(BUFFERS, 0.0)
+
+
+def _sharding(case: DiagnosisInput, sent: dict[str, list[float]], waited: float) -> Diagnosis:
+    handled = case.seconds("handling")
+    return Diagnosis(
+        Cause.BLOCKING,
+        waited + handled,
+        0.5 * (waited + handled),
+        "sharding: weights are gathered and gradients scattered in each step",
+        f"each step waits {format_seconds(waited)} in {_described(sent)}"
+        + _describe_handling(handled, "; copies, hooks and updates of shards take {} of CPU time"),
+        "shard fewer and larger modules, reshard_after_forward=False, or DistributedDataParallel "
+        "if the model fits into memory",
+        math.hypot(case.width("collectives", waited), case.width("handling", handled)),
+        "half as many shards take half the time",
+    )
+
+
+def _described(sent: dict[str, list[float]]) -> str:
+    return ", ".join(
+        f"{own[0]:.3g} {name.replace('_', '-')}"
+        + (f" of {format_bytes(own[1])}" if own[1] > 0 else "")
+        for name, own in sent.items()
+    )
 
 
 def _blocking(
     case: DiagnosisInput, sent: dict[str, list[float]], seconds: float, small: bool
 ) -> Diagnosis:
     count = math.fsum(own[0] for own in sent.values())
-    names = ", ".join(
-        f"{own[0]:.3g} {name.replace('_', '-')} of {format_bytes(own[1])}"
-        for name, own in sent.items()
-    )
+    many = small and count > 1
     kept = seconds / count if count > 1 else 0.5 * seconds
+    remedy, assumes = "send them with async_op=True and wait later, or less often", ""
+    if many:
+        remedy, assumes = "send them as one message, or every few steps", "one per step stays"
+    if set(sent) == {BUFFERS}:
+        kept, remedy = 0.0, "broadcast_buffers=False (DistributedDataParallel)"
+        assumes = "each rank may keep its own buffers, such as running means"
     return Diagnosis(
-        Cause.COLLECTIVES if small else Cause.BLOCKING,
+        Cause.COLLECTIVES if many else Cause.BLOCKING,
         seconds,
         seconds - kept,
         f"{count:.3g} small blocking collectives in each step"
-        if small and count > 1
+        if many
         else "blocking collectives stop the ranks in each step",
-        f"each step waits {format_seconds(seconds)} in {names}, after the last rank has arrived",
-        "send them as one message, or every few steps"
-        if small
-        else "send them with async_op=True and wait later, or less often",
+        f"each step waits {format_seconds(seconds)} in {_described(sent)}, after the last rank "
+        "has arrived",
+        remedy,
         case.width("collectives", seconds),
-        "one collective per step stays",
+        assumes or "half of the wait stays",
     )
 
 

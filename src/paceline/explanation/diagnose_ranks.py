@@ -5,7 +5,14 @@ from collections.abc import Iterator
 from paceline.constants import number
 from paceline.explanation.finding import Cause, Diagnosis, DiagnosisInput
 from paceline.explanation.step_parts import LAYERS
-from paceline.step.state_profile import MESSAGES, Cell, Cells, ThreadState, total
+from paceline.step.state_profile import (
+    MESSAGES,
+    Cell,
+    Cells,
+    ThreadState,
+    total,
+    work_seconds,
+)
 from paceline.units import format_seconds
 
 _LATE = ("stall", "drift", "idle", "jitter", *MESSAGES)
@@ -155,7 +162,7 @@ def _jitter(case: DiagnosisInput) -> Iterator[Diagnosis]:
         seconds,
         "jitter: the slowest rank changes from step to step",
         f"the last rank of a step works {format_seconds(seconds)} longer than the mean rank "
-        f"({format_seconds(total(case.step.cells))}); most often the longest: rank {most.rank} "
+        f"({format_seconds(work_seconds(case.step.cells))}); most often rank {most.rank} "
         f"({most.last_share:.0%})",
         "check for uneven samples, garbage collection and other programs",
         case.width("jitter", seconds),

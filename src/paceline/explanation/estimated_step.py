@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from paceline.analysis.launch_statistics import mean_step_seconds
 from paceline.explanation.launch_states import (
     launch_states,
+    shards,
     thread_use,
     waits_for_a_device,
     with_late_workers,
@@ -143,7 +144,8 @@ def _parts(
         parts = parts.plus(compute=parts.blocked, blocked=-parts.blocked)
     if alone is None:
         return parts
-    parts = compared(parts, alone.parts, typical_cells(states, roles), alone.cells, shared)
+    cells, sharded = typical_cells(states, roles), bool(shards(one.launch))
+    parts = compared(parts, alone.parts, cells, alone.cells, shared, sharded)
     # Threads of the process that spin while they wait for one without a core take CPU time.
     spun = min(parts.memory, max(0.0, use.compute_delay - alone.threads.compute_delay))
     parts = parts.plus(memory=-spun, contention=spun)

@@ -19,6 +19,7 @@ from paceline.explanation.diagnose_comm import (
 )
 from paceline.explanation.estimated_step import EstimatedStep, estimate_step
 from paceline.explanation.finding import Diagnosis, DiagnosisInput
+from paceline.explanation.launch_states import shards
 from paceline.explanation.levels import Level, levels_of
 from paceline.explanation.measured_configuration import (
     MeasuredConfiguration,
@@ -374,7 +375,6 @@ _LABELS = {
 }
 _NOTES = {
     "memory": "CPU time grew",
-    "handling": "CPU time of backward grew",
     "blocked": "sleep, I/O, .item()",
     "jitter": "the slowest rank varies",
 }
@@ -420,6 +420,10 @@ def _causes(case: DiagnosisInput) -> Iterator[WaterfallItem]:
             note = f"from {first} to {last}"
         if name == "blocked":
             note = case.line_of("blocked") or note
+        if name == "handling":
+            sharded = bool(shards(case.observed.launch))
+            label = "work of sharding" if sharded else label
+            note = f"CPU time{'' if sharded else ' of backward'} grew"
         yield WaterfallItem(
             label, getattr(parts, name), note=note, half_width=getattr(widths, name)
         )

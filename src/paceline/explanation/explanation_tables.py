@@ -61,7 +61,7 @@ def verdict_of(explanation: Explanation) -> str:
     if not explanation.healthy:
         return f"{before}No cause exceeds its noise: {left} is compute; repeat the launch.{machine}"
     minor = [one.saved_seconds for one in explanation.findings if one.of_the_job]
-    largest = f" No change would save more than {max(minor) / step:.0%}." if minor else ""
+    largest = f" No change would save more than {max(minor) / own:.0%}." if minor else ""
     return f"Healthy: {left} is compute.{largest}{machine}"
 
 

@@ -23,6 +23,8 @@ from paceline.step.state_profile import (
 from paceline.step.step_profile import RankProfile, StepProfile
 from paceline.store import Launch
 
+_GATHERS = ("all_gather_into_tensor", "all_gather_single")
+"""Gathers of one tensor: lists and objects are those of the script."""
 _ACTIVITY = {
     Phase.COMMUNICATE: COMMUNICATE,
     Phase.WAIT: "idle",
@@ -58,6 +60,14 @@ def waits_for_a_device(launch: Launch) -> bool:
         or bool(launch.job.get("emulated"))
         or any("device_bytes" in one for one in memory)
     )
+
+
+def shards(launch: Launch) -> dict[str, list[float]]:
+    """Collectives that gather weights and scatter gradients (FSDP); empty without sharding."""
+    sent = launch.outcome.facts.get("collectives") or {}
+    scattered = [name for name in sent if name.startswith("reduce_scatter")]
+    gathered = [name for name in sent if name.startswith(_GATHERS)]
+    return {name: sent[name] for name in (*gathered, *scattered)} if gathered and scattered else {}
 
 
 def states_of_profile(

@@ -34,7 +34,7 @@ class StepParts:
     - ``compute``: forward, backward and update on a core, on the typical rank
     - ``batch``: lower efficiency of a smaller batch
     - ``memory``: more CPU time than one process needs for the same work
-    - ``handling``: CPU time of backward for its messages (copies, submission)
+    - ``handling``: CPU time of backward for its messages (copies, submission), or of sharding
     - ``collection``: garbage collection
     - ``search``: search of the graph for unused parameters
     - ``host``: work of the host between the phases of every step
@@ -174,13 +174,19 @@ def _with_threads(parts: StepParts, threads: ThreadUse) -> StepParts:
 
 
 def compared(
-    parts: StepParts, alone: StepParts, own: Cells, before: Cells, shared: float | None = None
+    parts: StepParts,
+    alone: StepParts,
+    own: Cells,
+    before: Cells,
+    shared: float | None = None,
+    sharded: bool = False,
 ) -> StepParts:
     """Divide the growth of computing over one process: memory and caches, or messages.
 
     ``own`` and ``before`` are the cells of the typical rank and of the one process, ``shared`` is
     the growth of ranks that do not communicate. Without it, contention slows forward and backward
-    equally, and messages only backward.
+    equally, and messages only backward. ``sharded`` ranks copy shards, call hooks and update
+    distributed tensors in all phases, which one process does not.
     """
     growth = parts.compute - alone.compute
     forward, forward_before = (_running(cells, "forward") for cells in (own, before))
@@ -188,6 +194,8 @@ def compared(
     handling = 0.0
     if shared is not None:
         handling = max(0.0, growth - max(0.0, shared))
+    elif sharded:
+        handling = max(0.0, growth)
     elif forward_before > 0 and backward_before > 0:
         slowdown = max(1.0, forward / forward_before)
         handling = min(max(0.0, growth), max(0.0, backward - slowdown * backward_before))

@@ -143,7 +143,7 @@ def find_drift(
 ) -> tuple[Drift | None, list[Cells], list[dict[int, Cells]]]:
     """Growth of the step without stalls; its excess over the first steps becomes a cell."""
     works = [_work(critical[index]) for index in kept]
-    if len(works) < 2 * FEWEST_STEPS:
+    if len(works) < FEWEST_STEPS:
         return None, critical, cells
     line = statistics.linear_regression(kept, works)
     fitted = [line.intercept + line.slope * index for index in kept]

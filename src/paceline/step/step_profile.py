@@ -15,6 +15,8 @@ MOST_MESSAGES = 2000
 """Steps with more messages are profiled without them."""
 BUCKET, GRADIENTS = "bucket", "gradients"
 """Messages of gradients: of DDP, or of the script itself."""
+BUFFERS = "buffers"
+"""Broadcast of DDP before forward."""
 _NOT_COMPUTING = (Phase.COMMUNICATE, Phase.WAIT)
 
 
