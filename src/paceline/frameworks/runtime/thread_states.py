@@ -39,6 +39,8 @@ class ThreadClock:
     def __init__(self) -> None:
         self._at = self._running = self._waited = 0.0
         self._turns = 0
+        self._text = b""
+        self._times: tuple[float, float, int] | None = None
         try:
             self._file: int | None = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
         except OSError:
@@ -71,9 +73,12 @@ class ThreadClock:
         if self._file is None:
             return None
         try:
-            return parse_schedstat(os.pread(self._file, 64, 0))
+            text = os.pread(self._file, 64, 0)
         except OSError:
             return None
+        if text != self._text:  # it changes with the ticks of the scheduler
+            self._text, self._times = text, parse_schedstat(text)
+        return self._times
 
     def close(self) -> None:
         if self._file is not None:

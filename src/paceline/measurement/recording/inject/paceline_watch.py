@@ -316,7 +316,7 @@ def step_as_json(step: tuple[Any, ...]) -> str:
     fields = [
         f'"begun":{t:.7f},"step_seconds":{end - t:.7f},"cpu_seconds":{cpu:.7f}',
         f'"collection_seconds":{collection:.7f},"fetches":{fetches},"samples":{samples}',
-        f'"elements":{elements},"loss":{json.dumps(as_number(loss))}',
+        f'"elements":{elements},"loss":{"null" if loss is None else json.dumps(as_number(loss))}',
         json_rows("segments", [f'"{name}",{a - t:.7f},{b - t:.7f}' for name, a, b in segments]),
         json_rows(
             "messages",
@@ -331,8 +331,11 @@ def step_as_json(step: tuple[Any, ...]) -> str:
     ]
     if len(marks) > 1:
         _, on, late = marks[0]
-        rows = [f"{at - t:.7f},{ran - on:.7f},{waited - late:.7f}" for at, ran, waited in marks]
-        fields += [json_rows("marks", rows), f'"delay_seconds":{max(0.0, marks[-1][2] - late):.7f}']
+        # One template for all marks is faster than one for each.
+        rows = ",".join(["[%.7f,%.7f,%.7f]"] * len(marks))
+        times = [x for at, ran, waited in marks for x in (at - t, ran - on, waited - late)]
+        delay = max(0.0, marks[-1][2] - late)
+        fields.append(f'"marks":[{rows % tuple(times)}],"delay_seconds":{delay:.7f}')
     return "{" + ",".join(fields) + "}"
 
 

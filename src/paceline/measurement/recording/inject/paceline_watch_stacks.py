@@ -29,6 +29,7 @@ _LOADING = re.compile(
     r"__next__$|__getitem__$|_?collate"
     r"|_?(get|next|load|make|read|fetch|prepare|draw|sample|build|create|generate)_\w*"
     r"(batch|data|input|example|sample|token|sequence|text|image)"
+    r"|_?(augment|preprocess|tokeni[sz]e|transform(?!er)|normali[sz]e|decode(?!r))"
 )
 """Names of functions that prepare input without a data loader."""
 
