@@ -181,6 +181,7 @@ def test_growth_of_sharded_ranks_is_work_of_sharding_not_contention_for_memory()
     slow = (0.05, 0.09, 0.0, 0.0)
     sharded = explain([launch(1, ALONE), launch(2, slow, slow, collectives=sent)])
     assert parts(sharded)["work of sharding"] == pytest.approx(0.05)
+    assert sharded.findings[0].cause is Cause.SHARDING
     plain = explain([launch(1, ALONE), launch(2, slow, slow)])
     assert parts(plain)["memory and cache contention"] == pytest.approx(0.05, rel=0.2)
 

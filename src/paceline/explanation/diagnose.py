@@ -39,15 +39,14 @@ def diagnoses(case: DiagnosisInput) -> tuple[Diagnosis, ...]:
     """
     found = [*host_findings(case), *rank_findings(case)]
     found += [*_messages(case), *_collectives(case)]
-    # Fewer processes are the remedy of last resort, so contention for memory follows what the
-    # script can change.
+    # Fewer processes, or no shards, are another plan: these follow what the script can change.
     small = case.bottleneck_seconds
     ordered = sorted(
         found,
         key=lambda one: (
             not one.of_the_job,
             one.seconds <= small,
-            one.cause is Cause.MEMORY,
+            one.cause in (Cause.MEMORY, Cause.SHARDING),
             -one.seconds,
         ),
     )
@@ -271,7 +270,7 @@ def _buffer_seconds(case: DiagnosisInput) -> float:
 def _sharding(case: DiagnosisInput, sent: dict[str, list[float]], waited: float) -> Diagnosis:
     handled = case.seconds("handling")
     return Diagnosis(
-        Cause.BLOCKING,
+        Cause.SHARDING,
         waited + handled,
         0.5 * (waited + handled),
         "sharding: weights are gathered and gradients scattered in each step",

@@ -31,6 +31,7 @@ class Cause(StrEnum):
     UNUSED = "search for unused parameters"
     COLLECTIVES = "many small collectives"
     BLOCKING = "blocking collectives"
+    SHARDING = "sharding"
     COPIES = "gradient copies"
     EXPOSED = "exposed communication"
     TENSOR = "one large tensor"

@@ -43,7 +43,7 @@ _STEP = with_fields(
         "elements": is_amount,
         "delay_seconds": is_amount,
         "collection_seconds": is_amount,
-        "marks": list_of(row_of(is_number, is_amount, is_amount)),
+        "marks": list_of(row_of(is_number, is_number, is_number)),
         "stacks": list_of(row_of(is_number, is_count, is_text, is_count)),
     },
 )
@@ -109,6 +109,6 @@ _ANYWHERE: dict[str, Check] = {
     "threads": object_of(row_of(is_amount, is_amount, is_amount)),
     "buckets": list_of(row_of(is_amount, list_of(is_amount))),
     "ddp": is_object,
-    "marks": list_of(list_of(row_of(is_text, is_amount, is_amount, is_amount))),
+    "marks": list_of(list_of(row_of(is_text, is_number, is_number, is_number))),
 }
 """Fields with the same meaning in every kind of event."""

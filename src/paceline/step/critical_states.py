@@ -31,6 +31,7 @@ from paceline.step.state_profile import (
 BATCHES = 10
 MOST_BATCHED_RANKS = 16
 STALL, DRIFT = "stall", "drift"
+RUNNABLE = ThreadState.RUNNABLE
 
 Mark = tuple[float, float, float]
 """A moment, and seconds on a core and seconds runnable of the thread since the first mark."""
@@ -66,6 +67,7 @@ def profile_states(steps: Sequence[dict[int, RankStep]]) -> StateProfile | None:
         for step in steps
     ]
     critical, last = _critical_path(steps, cells, loading)
+    critical = _over_the_longest_rank(critical, steps)
     collection = statistics.fmean(
         max(own.collection_seconds for own in step.values()) for step in steps
     )
@@ -223,6 +225,25 @@ def _critical_path(
         critical.append(_sum(pieces))
         last.append(max(step, key=lambda rank: work_seconds(cells[index][rank])))
     return critical, last
+
+
+def _over_the_longest_rank(
+    critical: list[Cells], steps: Sequence[dict[int, RankStep]]
+) -> list[Cells]:
+    """The path, as long as the steps of the rank that took longest.
+
+    Ranks begin and end the counted steps at different moments, since they wait for a core after a
+    synchronisation for different times; they work equally long there.
+    """
+    longest = max(math.fsum(step[rank].seconds for step in steps) for rank in steps[0])
+    more = longest - math.fsum(s for own in critical for s in own.values())
+    late = math.fsum(s for own in critical for c, s in own.items() if c.state is RUNNABLE)
+    if late <= abs(more):
+        return critical
+    return [
+        {c: s * (1.0 + more / late) if c.state is RUNNABLE else s for c, s in own.items()}
+        for own in critical
+    ]
 
 
 def _waited(step: RankStep) -> float:

@@ -48,6 +48,20 @@ def test_a_delay_while_reading_comes_after_the_moment(thread_states, monkeypatch
     assert clock.read(5.0) == pytest.approx((1.0, 2.0))
 
 
+def test_a_delay_while_reading_is_at_most_the_wait_since_the_last_reading(
+    thread_states, monkeypatch
+):
+    """The reading took 10 ms, in which the thread waited 1 ms for a core."""
+    clock = thread_states.ThreadClock()
+    readings = iter([(1.0, 2.0, 7), (1.0, 2.001, 8), (1.0, 2.001, 8)])
+    clock._counted = lambda: next(readings)
+    monkeypatch.setattr(thread_states.time, "thread_time", lambda: 1.0)
+    monkeypatch.setattr(thread_states.time, "perf_counter", lambda: 5.0)
+    assert clock.read(5.0) == pytest.approx((1.0, 2.0))
+    monkeypatch.setattr(thread_states.time, "perf_counter", lambda: 5.11)
+    assert clock.read(5.1) == pytest.approx((1.0, 2.0))
+
+
 def test_a_thread_runs_while_its_turn_lasts(thread_states, monkeypatch):
     clock = thread_states.ThreadClock()
     monkeypatch.setattr(thread_states.time, "perf_counter", lambda: 5.0)

@@ -131,6 +131,14 @@ def test_ranks_keep_the_steps_that_all_took(tmp_path: Path):
     assert job.notes == ()
 
 
+def test_a_time_that_decreases_by_an_error_of_the_clock_loses_no_step(tmp_path: Path):
+    """A lost step would compare different steps of the ranks."""
+    marks = [[0.0, 0.0, 0.0], [1.0, 0.9, -1e-6], [10.0, 9.0, 0.1]]
+    write(tmp_path, 10, 0, 1, [a_step(marks=marks), a_step()])
+    (process,) = read_processes(tmp_path)
+    assert len(process.steps) == 2
+
+
 def test_steps_with_an_evaluation_in_them_are_left_out(tmp_path: Path):
     write(tmp_path, 10, 0, 1, [a_step(), a_step(fetches=40), a_step(), a_step()])
     job = watched_job(read_processes(tmp_path))

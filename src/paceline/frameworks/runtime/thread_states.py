@@ -63,7 +63,7 @@ class ThreadClock:
             running, at = time.thread_time(), time.perf_counter()
             if at - moment > LATE_SECONDS:
                 _, waited, turns = self._counted() or counted
-                late = at - moment
+                late = min(at - moment, waited - self._waited)
             self._at, self._running, self._waited, self._turns = at, running, waited, turns
         if late:
             return self._running, self._waited - late
