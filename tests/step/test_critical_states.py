@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -60,6 +61,17 @@ def test_a_rank_that_arrives_last_without_a_core_did_not_work_longest():
     profile = profile_states(ranks(work(0.1, runnable=0.05), work(0.1, blocked=0.03)))
     assert total(profile.critical, ("backward",), ThreadState.RUNNABLE) == pytest.approx(0.05)
     assert [rank.last_share for rank in profile.ranks] == [0.0, 1.0]
+
+
+def test_ranks_that_wait_for_handles_have_a_path_without_synchronisations():
+    """Messages are in flight while the host of rank 0 is blocked; rank 1 waits before forward."""
+    begin = [("host", 0.03, 0.0, 0.0)]
+    early = replace(a_step(phases=[*work(0.1), ("host", 0.03, 0.0, 0.0)]), in_flight=[(0.1, 0.13)])
+    late = a_step(phases=[*begin, *work(0.1)])
+    profile = profile_states([{0: early, 1: late}] * 12)
+    assert [rank.last_share for rank in profile.ranks] == [0.0, 1.0]
+    assert profile.critical[Cell("host", ThreadState.BLOCKED)] == pytest.approx(0.03)
+    assert total(profile.critical, ("communicate",)) == 0.0
 
 
 def test_ranks_may_be_late_at_different_synchronisations():

@@ -25,6 +25,7 @@ from paceline.step.state_profile import (
     StateProfile,
     ThreadState,
     mean_cells,
+    total,
     work_seconds,
 )
 
@@ -209,10 +210,10 @@ def _critical_path(
     critical: list[Cells] = []
     last: list[int] = []
     for index, (step, path) in enumerate(zip(steps, paths, strict=True)):
+        last.append(max(step, key=lambda rank: work_seconds(cells[index][rank])))
         if not path:
-            (rank, *_) = sorted(step, key=lambda rank: _waited(step[rank]))
+            rank = min(step, key=lambda rank: total(cells[index][rank], MESSAGES))
             critical.append(cells[index][rank])
-            last.append(rank)
             continue
         following = paths[index + 1] if index + 1 < len(paths) else []
         tail = (following or path)[0][0]
@@ -223,7 +224,6 @@ def _critical_path(
             before = ends
         pieces.append(cells_between(step[tail], before[tail], step[tail].seconds, loading[tail]))
         critical.append(_sum(pieces))
-        last.append(max(step, key=lambda rank: work_seconds(cells[index][rank])))
     return critical, last
 
 
@@ -244,10 +244,6 @@ def _over_the_longest_rank(
         {c: s * (1.0 + more / late) if c.state is RUNNABLE else s for c, s in own.items()}
         for own in critical
     ]
-
-
-def _waited(step: RankStep) -> float:
-    return math.fsum(end - start for name, start, end in step.intervals if name in MESSAGES)
 
 
 def _synchronisations(step: dict[int, RankStep]) -> list[tuple[int, dict[int, float]]]:
