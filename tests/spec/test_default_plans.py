@@ -6,6 +6,7 @@ import pytest
 
 import paceline as pl
 from paceline.hardware import catalogue
+from paceline.spec.resolve_model import is_large
 
 MODELS = [
     *(
@@ -40,7 +41,8 @@ def check(model, words, cluster):
         assert "does NOT fit: a device needs" in str(found)
     target = catalogue.cluster(cluster).device if cluster else found.cluster.device
     precision = found.workload.precision
-    assert precision == ("bf16" if "bf16" in target.peak_flops else "fp32")
+    usual = "amp_fp16" if is_large(found.workload.graph) else "fp32"
+    assert precision == ("bf16" if "bf16" in target.peak_flops else usual)
     assert found.step_seconds > 0 and found.samples_per_step % found.plan.dp == 0
 
 
@@ -60,6 +62,16 @@ def test_a_slow_network_gives_a_plan_that_communicates_less():
     slow = pl.predict("llama3_8b", "dgx-h100", nodes=2, link="eth_100g")
     assert fast.plan.shard_copies == 1 and slow.plan.shard_copies == 2
     assert slow.step_seconds < 2 * fast.step_seconds
+
+
+@pytest.mark.thorough
+def test_experts_are_divided_and_recommenders_have_large_batches():
+    experts = pl.predict("qwen3_30b_a3b", "dgx-h100", nodes=4)
+    assert experts.plan.ep > 1 and "--ep" in str(experts)
+    gathered = pl.predict("qwen3_30b_a3b", "dgx-h100", nodes=4, framework="torch-fsdp")
+    assert experts.step_seconds < gathered.step_seconds
+    pairs = pl.predict("dlrm", "dgx-a100", nodes=1)
+    assert pairs.fits and pairs.workload.batch == 8192
 
 
 @pytest.mark.thorough

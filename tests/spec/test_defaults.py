@@ -89,7 +89,7 @@ def test_degrees_imply_megatron_and_shards_of_weights_fsdp():
     [
         ({"torch_dtype": "float16"}, "a100_sxm_80gb", "fp16"),
         ({"dtype": "bfloat16"}, "a100_sxm_80gb", "bf16"),
-        ({"torch_dtype": "bfloat16"}, "v100_sxm2_32gb", "fp32"),
+        ({"torch_dtype": "bfloat16"}, "v100_sxm2_32gb", "amp_fp16"),
         ({}, "a100_sxm_80gb", "bf16"),
     ],
 )

@@ -97,10 +97,10 @@ def no_room_lines(prediction: "Prediction") -> list[str]:
         return []
     needed = float(prediction.memory.total_bytes)
     tight = ", too little for the process and its libraries" if needed <= available else ""
-    return [
-        f"does NOT fit: a device needs {format_bytes(needed)} and has "
-        f"{format_bytes(available)}{tight}"
-    ]
+    has = f" and has {format_bytes(available)}"
+    if needed > available and format_bytes(needed) == format_bytes(available):
+        has = f", {format_bytes(needed - available)} more than it has"
+    return [f"does NOT fit: a device needs {format_bytes(needed)}{has}{tight}"]
 
 
 _PROGRAMS = {"torch-ddp": "DDP", "torch-fsdp": "FSDP", "megatron-lm": "Megatron-LM"}

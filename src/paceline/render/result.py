@@ -64,7 +64,9 @@ class PublicResult:
                 library = importlib.import_module(name)
             except ImportError:
                 continue
-            return library.DataFrame(rows)
+            # polars reads the types of all rows, not of the first hundred.
+            further = {"infer_schema_length": None} if name == "polars" else {}
+            return library.DataFrame(rows, **further)
         raise PacelineError("to_dataframe needs pandas or polars", "run 'pip install pandas'")
 
     def __str__(self) -> str:
@@ -88,8 +90,21 @@ def _flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         if isinstance(value, Mapping) and value:
             flat |= _flat(value, f"{prefix}{name}.")
         else:
-            flat[f"{prefix}{name}"] = value
+            flat[f"{prefix}{name}"] = _as_floats(value) if _has_float(value) else value
     return flat
+
+
+def _has_float(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(map(_has_float, value))
+    return isinstance(value, float)
+
+
+def _as_floats(value: Any) -> Any:
+    """Integers among floats as floats, because lists of data frames have one type."""
+    if isinstance(value, list | tuple):
+        return [_as_floats(one) for one in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _read_only(mapping: Mapping[Any, Any]) -> MappingProxyType[Any, Any]:

@@ -20,7 +20,7 @@ from paceline.predictor.predict import predict
 from paceline.predictor.search.plan_constraints import split_plan_fields
 from paceline.predictor.search.plan_ranking import plan_effort, simplest_first
 from paceline.predictor.search.plan_search import PlanSearch
-from paceline.predictor.search.plan_variants import PlanVariation, possible_plans
+from paceline.predictor.search.plan_variants import PlanVariation, most_experts, possible_plans
 from paceline.spec.job_options import JobOptions
 from paceline.spec.program_defaults import DDP, FSDP, MEGATRON
 from paceline.spec.resolve_plan import plan_fields
@@ -30,6 +30,8 @@ from paceline.workload.graph import Graph
 
 _LARGEST_TP = 8
 """Devices per node of common clusters: larger tp would communicate between nodes."""
+_LARGEST_EP = 64
+"""Devices over which published trainings divide experts (DeepSeek-V3)."""
 _MEGATRON_PARAMETERS = 100e9
 """Parameters above which published trainings use Megatron-LM (GPT-3 175B, MT-NLG, Llama 3 405B)."""
 _LARGEST_MICRO_BATCH = 64
@@ -86,15 +88,15 @@ def choose_plan(
 def _programs(graph: Graph, cluster: Cluster, fields: Mapping[str, Any]) -> list[str]:
     """Programs to try: DDP, FSDP, then Megatron-LM for transformers, or first for large ones."""
     divided = any(fields.get(name, 1) > 1 for name in ("tp", "pp", "cp", "ep"))
-    transformer = is_transformer(graph)
+    transformer, large = is_transformer(graph), graph.profile(None, "fp32").parameters
     if fields.get("zero") == 3 and fields.get("tp", 1) == fields.get("pp", 1) == 1:
         return [FSDP]
     if divided:
         return [MEGATRON if transformer else DDP]
     if cluster.devices == 1 or "zero" in fields:
         return [DDP]
-    if transformer and graph.profile(None, "fp32").parameters > _MEGATRON_PARAMETERS:
-        return [MEGATRON, FSDP]
+    if transformer and (large > _MEGATRON_PARAMETERS or most_experts(graph) > 1):
+        return [MEGATRON, FSDP]  # FSDP has no expert parallelism: it gathers all experts
     return [DDP, FSDP, *([MEGATRON] if transformer else [])]
 
 
@@ -113,7 +115,12 @@ def _families(search: PlanSearch, fields: Mapping[str, Any]) -> Iterator[PlanVar
                 continue
             if fields.get("dp", dp) != dp:
                 continue
-            own = list(_of_degrees(search, fields, {"dp": dp, "tp": tp, "cp": cp, "pp": pp}))
+            degrees = {"dp": dp, "tp": tp, "cp": cp, "pp": pp}
+            own = [
+                one
+                for ep in _expert_degrees(search, fields, tp * dp)
+                for one in _of_degrees(search, fields, {**degrees, "ep": ep})
+            ]
             yield from own
             roomy |= any(_fits(one, cluster, LIKELY) for one in own)
             if roomy and pp >= min(cluster.nodes, _MOST_SPARE_STAGES):
@@ -138,6 +145,17 @@ def _stages(search: PlanSearch, fields: Mapping[str, Any], within: int) -> list[
         return [1]
     most = min(search.cluster.devices // within, len(blocks(search.workload.graph)))
     return [2**power for power in range(max(0, most).bit_length()) if 2**power <= most]
+
+
+def _expert_degrees(search: PlanSearch, fields: Mapping[str, Any], holders: int) -> list[int]:
+    """Expert-parallel degrees: none, inside a node, and of large groups."""
+    if "ep" in fields:
+        return [fields["ep"]]
+    experts = most_experts(search.workload.graph)
+    if experts == 1 or search.like.framework != MEGATRON:
+        return [1]
+    sizes = (search.cluster.devices_per_node, _LARGEST_EP)
+    return sorted({1, *(math.gcd(experts, holders, size) for size in sizes)})
 
 
 def _of_degrees(
@@ -176,7 +194,7 @@ def _zero_stages(
         return [0]
     if undivided and program.synchronisation == find_framework(DDP).synchronisation:
         return [0, 3]  # trainers that use DDP, and FSDP where memory needs it
-    return [1, 3] if undivided else [1]
+    return [1]
 
 
 def _recomputations(search: PlanSearch, fields: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from paceline.constants import number
 from paceline.errors import InputError
 from paceline.hardware import Cluster, Device
 from paceline.predictor.framework_profiles import framework as find_framework
@@ -45,6 +46,8 @@ _PLAN_OPTIONS = (
 _LEAST_SEQUENCE = 128
 """Tokens; sequences that fit are multiples of it."""
 _LARGEST_FITTED = 2**24
+_TENSOR_CORES = 4.0
+"""Least rate of fp16 over that of fp32 with tensor cores; twice the rate needs none (P100)."""
 _PARTIAL = (8, 4, 2)
 """Recomputation of one block in 8, 4, 2: programs recompute as many blocks as memory requires."""
 _LARGEST_TP = 8
@@ -61,10 +64,17 @@ class CompleteJob:
 
 
 def default_precision(graph: Graph, device: Device) -> str:
-    """The dtype of config.json if the device supports it, else bf16 if supported, else fp32."""
-    if graph.dtype and precision(graph.dtype).compute in device.peak_flops:
+    """The dtype of config.json if the device supports it, else bf16 if supported, else fp32.
+
+    Large models on devices with tensor cores for fp16 alone (V100, T4) use mixed precision.
+    """
+    rates = device.peak_flops
+    if graph.dtype and precision(graph.dtype).compute in rates:
         return precision(graph.dtype).name
-    return "bf16" if "bf16" in device.peak_flops else "fp32"
+    if "bf16" in rates:
+        return "bf16"
+    tensor_cores = rates.get("fp16", 0.0) >= _TENSOR_CORES * rates.get("fp32", math.inf)
+    return "amp_fp16" if tensor_cores and is_large(graph) else "fp32"
 
 
 def complete_job(
@@ -227,7 +237,8 @@ def _rungs(
     spreads = list(_spreads(graph, cluster, given))
     halved = [DEFAULT_BATCH >> power for power in range(DEFAULT_BATCH.bit_length())]
     rungs = [(spreads[0], size) for size in halved]
-    rungs += [(spread, 1) for spread in spreads]
+    sparse = int(number("operation.batch.recommender_samples"))
+    rungs += [(each, sparse if each.get("framework") == TORCHREC else 1) for each in spreads]
     before = None
     for spread, size in rungs:
         replica = math.prod(spread.get(name, given.get(name, 1)) for name in ("tp", "pp", "cp"))
@@ -348,8 +359,9 @@ def _note(
     chosen += [texts[name] for name in names if texts[name]]
     if not chosen:
         return ""
-    degrees = [name for name in ("framework", "tp", "pp", "zero") if name not in stated and shown]
-    options = [*degrees, *names]
+    ep = ("ep",) if values.get("ep", 1) > 1 else ()
+    degrees = ("framework", "tp", "pp", *ep, "zero") if shown else ()
+    options = [*(name for name in degrees if name not in stated), *names]
     if job.get("micro_batch") is not None:
         options = ["global-batch" if name == "batch" else name for name in options]
     override = ", ".join(f"--{name.replace('_', '-')}" for name in options)
@@ -376,5 +388,6 @@ def _spread_text(job: JobOptions, cluster: Cluster) -> str:
     name = job.get("framework") or DDP
     title = "HSDP" if name == FSDP and plan.shard_copies > 1 else _TITLES.get(name, name)
     sharded = f", ZeRO-{plan.zero}" if plan.zero and name != FSDP else ""
-    degrees = f"{plan.label} on" if plan.dp != plan.devices else "over"
+    divided = plan.dp != plan.devices or plan.ep > 1
+    degrees = f"{plan.label} on" if divided else "over"
     return f"{title} {degrees} {plural(cluster.devices, 'device')}{sharded}"

@@ -32,7 +32,10 @@ T = TypeVar("T")
 Many = Union[T, Sequence[T]]  # noqa: UP007  (mypy rejects T | ... as an alias)
 
 LARGEST_COUNT = 65_536
-EMITTED = ("torchtitan", "megatron", "deepspeed", "fsdp")
+EMITTED = (
+    *("torchtitan", "torchtitan-toml", "megatron", "deepspeed", "fsdp"),
+    *("accelerate", "trl", "slurm"),
+)
 """Training programs whose flags or settings can be printed."""
 LARGEST_BATCH = 10**9
 _workload = partial(Knob, group="Workload")
@@ -75,7 +78,8 @@ SEQ = _workload(
 PRECISION = _workload(
     "Numeric precision, such as amp_fp16.",
     metavar="NAME[,...]",
-    default="that of config.json, else bf16 if the device supports it, else fp32",
+    default="that of config.json, else bf16 if the device supports it, else fp32 (amp_fp16 "
+    "above 1B parameters)",
     several=True,
 )
 INPUT = _workload(
@@ -416,7 +420,10 @@ class EmitOptions(TypedDict, total=False):
 
     emit: Annotated[
         str | None,
-        _output("Print the plan as flags or settings of a training program.", choices=EMITTED),
+        _output(
+            "Print the plan as flags or settings of a training program, or as a Slurm script.",
+            choices=EMITTED,
+        ),
     ]
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from paceline.errors import InputError, UnknownNameError
-from paceline.predictor.emit.program_flags import PROGRAMS, program_flags
+from paceline.predictor.emit.program_flags import LAUNCHES, PROGRAMS, program_flags
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import (
     ContextForm,
@@ -15,6 +15,7 @@ from paceline.predictor.plan.plan_choices import (
     PipelineSchedule,
     Recompute,
 )
+from paceline.spec.job_options import EMITTED
 from paceline.workload.adapters import QUANTISED_BYTES, with_adapters
 from paceline.workload.workload import Workload
 
@@ -145,7 +146,7 @@ def test_what_a_program_cannot_be_told_is_said():
 def test_an_unknown_program_is_refused():
     with pytest.raises(UnknownNameError):
         program_flags("mesh-tensorflow", PLAN, WORKLOAD)
-    assert set(PROGRAMS) == {"torchtitan", "megatron", "deepspeed", "fsdp"}
+    assert {*PROGRAMS, *LAUNCHES} == set(EMITTED)
 
 
 LONG = Workload.of("llama2_7b", 8, 4096, "bf16", "adam")

@@ -5,9 +5,12 @@ DeepSpeed: the configuration JSON; FSDP2: ``torch.distributed.fsdp.fully_shard``
 """
 
 import json
+import tomllib
 
 import pytest
+import yaml
 
+import paceline as pl
 from paceline.predictor.emit.program_flags import program_flags
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import OptimizerState, PipelineSchedule, Recompute
@@ -36,6 +39,13 @@ def test_megatron_of_a_plain_plan():
         "--micro-batch-size 4",
         "--global-batch-size 64",
         "--seq-length 1024",
+        "--num-layers 12",
+        "--hidden-size 768",
+        "--num-attention-heads 12",
+        "--kv-channels 64",
+        "--vocab-size 50257",
+        "--ffn-hidden-size 3072",
+        "--max-position-embeddings 1024",
         "--overlap-grad-reduce",
         "--bf16",
     ]
@@ -93,6 +103,7 @@ def test_torchtitan_of_a_plain_and_a_full_plan():
         "--training.local_batch_size 4",
         "--training.global_batch_size 64",
         "--training.seq_len 1024",
+        "--training.mixed_precision_param bfloat16",
         "--parallelism.data_parallel_replicate_degree 8",
         "--parallelism.data_parallel_shard_degree 1",
         "--parallelism.tensor_parallel_degree 1",
@@ -104,6 +115,7 @@ def test_torchtitan_of_a_plain_and_a_full_plan():
         "--training.local_batch_size 2",
         "--training.global_batch_size 32",
         "--training.seq_len 1024",
+        "--training.mixed_precision_param bfloat16",
         "--parallelism.data_parallel_replicate_degree 2",
         "--parallelism.data_parallel_shard_degree 2",
         "--parallelism.tensor_parallel_degree 2",
@@ -212,3 +224,91 @@ def test_fsdp_of_a_full_plan():
 )
 def test_what_fsdp_lacks(plan, count):
     assert len(missing("fsdp", plan)) == count
+
+
+def test_megatron_networks_of_llama_and_mixtral():
+    """As published: Llama 3 (arXiv 2407.21783, table 3), Mixtral (arXiv 2401.04088, table 1)."""
+    plan = Plan(dp=8, tp=8, zero=1, micro_batch=1)
+    llama = flags("megatron", plan, Workload.of("llama3_8b", 8, 8192, "bf16", "adam"))
+    for flag in (
+        "--num-layers 32",
+        "--hidden-size 4096",
+        "--group-query-attention --num-query-groups 8",
+        "--ffn-hidden-size 14336",
+        "--vocab-size 128256",
+        "--swiglu",
+        "--normalization RMSNorm",
+        "--disable-bias-linear",
+        "--untie-embeddings-and-output-weights",
+        "--max-position-embeddings 8192",
+    ):
+        assert flag in llama
+    mixtral = flags("megatron", plan, Workload.of("mixtral_8x7b", 8, 4096, "bf16", "adam"))
+    assert "--num-experts 8 --moe-router-topk 2" in mixtral
+    other = Workload.of("resnet50", 8, None, "bf16", "momentum")
+    assert any("network" in text for text in program_flags("megatron", PLAIN, other).missing)
+
+
+def test_a_torchtitan_file_has_the_flags():
+    plan = Plan(dp=4, tp=2, zero=3, sequence_parallel=True, tp_overlap=True)
+    document = tomllib.loads(program_flags("torchtitan-toml", plan, GPT2).text)
+    found = {
+        f"--{table}.{key}" + ("" if value is True else f" {value}")
+        for table, own in document.items()
+        for key, value in own.items()
+    }
+    assert found == set(flags("torchtitan", plan))
+
+
+def yaml_of(program, plan, workload, devices_per_node=8):
+    return yaml.safe_load(program_flags(program, plan, workload, devices_per_node).text)
+
+
+def test_accelerate_names_the_strategy_of_the_plan():
+    sharded = yaml_of("accelerate", Plan(dp=16, zero=3, micro_batch=2), GPT2)
+    assert sharded["distributed_type"] == "FSDP" and sharded["mixed_precision"] == "bf16"
+    assert (sharded["num_machines"], sharded["num_processes"]) == (2, 16)
+    assert sharded["fsdp_config"]["fsdp_reshard_after_forward"] is True
+    assert "parallelism_config" not in sharded
+    groups = yaml_of("accelerate", Plan(dp=16, tp=2, zero=3, shard_group=4), GPT2)
+    assert groups["parallelism_config"] == {
+        "parallelism_config_dp_replicate_size": 4,
+        "parallelism_config_dp_shard_size": 4,
+        "parallelism_config_cp_size": 1,
+        "parallelism_config_tp_size": 2,
+    }
+    assert yaml_of("accelerate", Plan(dp=8, micro_batch=1), GPT2)["distributed_type"] == "MULTI_GPU"
+    assert yaml_of("accelerate", Plan(), GPT2)["distributed_type"] == "NO"
+    stage = yaml_of("accelerate", Plan(dp=8, zero=1, micro_batch=2), GPT2)
+    assert stage["deepspeed_config"]["gradient_accumulation_steps"] == 4
+    fp32 = Workload.of("gpt2", 8, 1024, "fp32", "adam")
+    assert yaml_of("accelerate", Plan(dp=8), fp32)["mixed_precision"] == "no"
+    assert len(program_flags("accelerate", Plan(pp=2, micro_batch=1), GPT2).missing) == 1
+
+
+def test_trl_fine_tunes_adapters():
+    workload = pl.predict("llama2_7b", device="rtx4090", qlora=True, batch=4, seq=512).workload
+    plan = Plan(micro_batch=1, recompute=Recompute.FULL, optimizer_state=OptimizerState.EIGHT_BIT)
+    assert yaml_of("trl", plan, workload, 1) == {
+        "accelerate_config": "single_gpu",
+        "num_processes": 1,
+        "num_machines": 1,
+        "per_device_train_batch_size": 1,
+        "gradient_accumulation_steps": 4,
+        "max_length": 512,
+        "bf16": True,
+        "fp16": False,
+        "gradient_checkpointing": True,
+        "optim": "adamw_8bit",
+        "use_peft": True,
+        "lora_r": 16,
+        "lora_target_modules": "all-linear",
+        "load_in_4bit": True,
+    }
+
+
+def test_a_slurm_script_starts_one_torchrun_per_node():
+    text = program_flags("slurm", Plan(dp=16), GPT2, 8).text
+    assert text.startswith("#!/bin/bash\n#SBATCH --job-name=gpt2\n#SBATCH --nodes=2\n")
+    assert "#SBATCH --gpus-per-node=8\n" in text
+    assert "--nnodes=2 --nproc-per-node=8" in text and text.endswith('"$@"')

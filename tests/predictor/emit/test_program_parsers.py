@@ -1,4 +1,4 @@
-"""Emitted settings are accepted by the parsers of torchtitan and DeepSpeed themselves."""
+"""Emitted settings are accepted by the parsers of torchtitan, DeepSpeed and Accelerate."""
 
 import json
 import os
@@ -20,8 +20,19 @@ from paceline.predictor.plan.plan_choices import (
 )
 from paceline.workload.workload import Workload
 
-PROGRAMS = ("torchtitan==0.2.2", "torchdata", "deepspeed==0.19.8")
-NEEDED = ("tyro", "tokenizers", "tqdm", "hjson", "msgpack", "einops", "py-cpuinfo", "pydantic")
+PROGRAMS = ("torchtitan==0.2.2", "torchdata", "deepspeed==0.19.8", "accelerate")
+NEEDED = (
+    "tyro",
+    "huggingface-hub",
+    "safetensors",
+    "tokenizers",
+    "tqdm",
+    "hjson",
+    "msgpack",
+    "einops",
+    "py-cpuinfo",
+    "pydantic",
+)
 WORKLOAD = Workload.of("llama3_8b", 8, 2048, "bf16", "adam")
 SHARDED = Plan(dp=8, zero=3)
 PLANS = {
@@ -52,6 +63,10 @@ for name in ("torchtitan.models.moe.kernels", "datasets", "datasets.distributed"
 
 def torchtitan(text, dp):
     from torchtitan.config import ConfigManager
+    if text.startswith("["):
+        file = open("plan.toml", "w")
+        print(text, file=file, flush=True)
+        text = "--job.config_file plan.toml"
     words = shlex.split(text.replace(chr(92) + chr(10), " "))
     config = ConfigManager().parse_args(words)
     ours = dict(zip(words[::2], words[1::2])) if len(words) % 2 == 0 else {}
@@ -70,10 +85,23 @@ def deepspeed(text, dp):
     )
     assert parsed.zero_optimization_stage == json.loads(text)["zero_optimization"]["stage"]
 
+def accelerate(text, dp):
+    from accelerate.commands.config.config_args import load_config_from_file
+    file = open("plan.yaml", "w")
+    print(text, file=file, flush=True)
+    found = load_config_from_file("plan.yaml")
+    assert found.num_processes % dp == 0
+    known = vars(accelerate_arguments)
+    for table in ("fsdp_config", "deepspeed_config", "parallelism_config"):
+        assert not {*(getattr(found, table, None) or {})} - {*known}
+
+from accelerate.commands.launch import launch_command_parser
+accelerate_arguments = launch_command_parser().parse_args(["script.py"])
+
 failed = {}
 for program, name, text, dp in json.load(open(sys.argv[1])):
     try:
-        globals()[program](text, dp)
+        globals()[program.removesuffix("-toml")](text, dp)
     except (Exception, SystemExit) as error:
         failed[f"{program}: {name}"] = repr(error)[:500]
 json.dump(failed, open(sys.argv[2], "w"))
@@ -86,7 +114,7 @@ def test_the_programs_parse_what_is_emitted(tmp_path):
     interpreter = _environment(tmp_path / "environment")
     cases = [
         (program, f"{name}, {precision}", _text(program, plan, precision), plan.dp)
-        for program in ("torchtitan", "deepspeed")
+        for program in ("torchtitan", "torchtitan-toml", "deepspeed", "accelerate")
         for name, plan in PLANS.items()
         for precision in ("bf16", "fp32", "fp16")
     ]

@@ -112,7 +112,9 @@ def _show(found: "Advised", seconds: float, emit: str | None, as_json: bool) -> 
     echo(describe_search(found, seconds))
     show(advice_parts(found))
     if emit is not None:
-        for number, own in enumerate(found.best, 1):
+        several = len(found.searches) > 1
+        shown = [one.prediction for one in found.searches] if several else found.best
+        for number, own in enumerate(shown, 1):
             echo("\n".join(flags_lines(own, emit, number)))
     best = _options_of(found.searches[0].prediction)
     next_line(same_job("predict", drop=_PRICES, **{**single_values(0), **best}))

@@ -16,7 +16,8 @@ def flags_of(prediction: Prediction, program: str) -> ProgramFlags:
             f"the plan does not fit ({needed} per device), so no {program} flags are written",
             "find a plan that fits with 'paceline advise'",
         )
-    return program_flags(program, prediction.plan, prediction.workload)
+    per_node = prediction.cluster.devices_per_node
+    return program_flags(program, prediction.plan, prediction.workload, per_node)
 
 
 def flags_lines(prediction: Prediction, program: str, number: int | None = None) -> list[str]:

@@ -116,7 +116,8 @@ def torchtitan_flags(plan: Plan, workload: Workload) -> ProgramSettings:
     elif plan.cp_impl is not None:
         chosen.missing.append(f"torchtitan does not support {plan.cp_impl} context parallelism")
     if plan.tp_overlap:
-        chosen.flags += ["--parallelism.enable_async_tensor_parallel", "--compile.enable"]
+        chosen.settings["parallelism.enable_async_tensor_parallel"] = True
+        chosen.settings["compile.enable"] = True
     if plan.folds_experts or (plan.ep > 1 and plan.tp > 1):
         chosen.settings["parallelism.expert_tensor_parallel_degree"] = plan.expert_tp
     if plan.ep_overlap:
@@ -124,7 +125,7 @@ def torchtitan_flags(plan: Plan, workload: Workload) -> ProgramSettings:
     if plan.ep_impl is ExpertDispatch.DEEPEP:
         chosen.settings["parallelism.expert_parallel_comm_backend"] = "deepep"
     if Offload.OPTIMIZER in plan.offload:
-        chosen.flags.append("--training.enable_cpu_offload")
+        chosen.settings["training.enable_cpu_offload"] = True
         chosen.missing.append(
             "torchtitan offloads weights and gradients together with optimizer state"
         )

@@ -3,9 +3,12 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from paceline.errors import InputError
 from paceline.naming import look_up
+from paceline.predictor.emit.launch_settings import accelerate, slurm, toml_text, trl
+from paceline.predictor.emit.megatron_network import network_flags
 from paceline.predictor.emit.program_choices import (
     TORCH_SCHEDULES,
     deepspeed_flags,
@@ -32,9 +35,19 @@ class ProgramFlags:
     missing: tuple[str, ...] = ()
 
 
-def program_flags(program: str, plan: Plan, workload: Workload) -> ProgramFlags:
-    """The plan for ``workload`` (of one replica) as flags of one of `PROGRAMS`."""
-    return look_up("program", program, PROGRAMS, f"one of {', '.join(PROGRAMS)}")(plan, workload)
+def program_flags(
+    program: str, plan: Plan, workload: Workload, devices_per_node: int = 8
+) -> ProgramFlags:
+    """The plan for ``workload`` (of one replica) as flags of a program of `EMITTED`.
+
+    Files that start a training (`LAUNCHES`) also state the nodes.
+    """
+    known = {**PROGRAMS, **dict.fromkeys(LAUNCHES)}
+    write = look_up("program", program, known, f"one of {', '.join(known)}")
+    if write is not None:
+        return write(plan, workload)
+    text, missing = LAUNCHES[program](plan, workload, devices_per_node)
+    return ProgramFlags(program, text, tuple(missing))
 
 
 def _megatron(plan: Plan, workload: Workload) -> ProgramFlags:
@@ -48,6 +61,8 @@ def _megatron(plan: Plan, workload: Workload) -> ProgramFlags:
     ]
     if workload.sequence is not None:
         flags.append(f"--seq-length {workload.sequence}")
+    network = network_flags(workload.graph, workload.sequence)
+    flags += network
     if plan.sequence_parallel:
         flags.append("--sequence-parallel")
     if plan.interleave > 1:
@@ -63,6 +78,10 @@ def _megatron(plan: Plan, workload: Workload) -> ProgramFlags:
     chosen = megatron_flags(plan, workload)
     flags += chosen.flags
     missing = chosen.missing
+    if not network:
+        missing.append("flags of the network: only decoders with equal blocks have them")
+    if "--position-embedding-type rope" in network:
+        missing.append("--rotary-base: rope_theta of config.json")
     if plan.zero == 0 and plan.optimizer_state is not OptimizerState.FP32:
         missing.append("low-precision optimizer state needs --use-distributed-optimizer (zero 1)")
     if plan.pp > 1 and plan.pipeline is PipelineSchedule.GPIPE:
@@ -130,6 +149,20 @@ def _short_state_in_program(plan: Plan) -> list[str]:
 
 
 def _torchtitan(plan: Plan, workload: Workload) -> ProgramFlags:
+    settings, missing = _torchtitan_settings(plan, workload)
+    flags = [f"--{name}" if value is True else f"--{name} {value}" for name, value in settings]
+    return ProgramFlags("torchtitan", _wrapped(flags), missing)
+
+
+def _torchtitan_file(plan: Plan, workload: Workload) -> ProgramFlags:
+    settings, missing = _torchtitan_settings(plan, workload)
+    return ProgramFlags("torchtitan-toml", toml_text(dict(settings)), missing)
+
+
+def _torchtitan_settings(
+    plan: Plan, workload: Workload
+) -> tuple[list[tuple[str, Any]], tuple[str, ...]]:
+    """Settings of torchtitan by ``table.key``, and the parts of the plan that it lacks."""
     micro_batch, count = plan.batches(workload.batch)
     replicated, some = plan.zero == 0, plan.recompute_every > 1
     width = precision(workload.precision)
@@ -139,7 +172,7 @@ def _torchtitan(plan: Plan, workload: Workload) -> ProgramFlags:
         "training.local_batch_size": micro_batch * (count if plan.pp > 1 else 1),
         "training.global_batch_size": workload.global_batch(plan.dp),
         "training.seq_len": workload.sequence,
-        "training.mixed_precision_param": "float32" if computes == "fp32" else None,
+        "training.mixed_precision_param": "float32" if computes == "fp32" else "bfloat16",
         "parallelism.data_parallel_replicate_degree": plan.dp if replicated else plan.shard_copies,
         "parallelism.data_parallel_shard_degree": 1 if replicated else plan.dp // plan.shard_copies,
         "parallelism.tensor_parallel_degree": plan.tp,
@@ -169,9 +202,7 @@ def _torchtitan(plan: Plan, workload: Workload) -> ProgramFlags:
     if computes == "fp16":
         missing.append("torchtitan computes in bf16 or fp32, not fp16")
     missing += [*_short_state_in_program(plan), *chosen.missing]
-    flags = [f"--{name} {value}" for name, value in settings.items() if value is not None]
-    flags += chosen.flags
-    return ProgramFlags("torchtitan", _wrapped(flags), tuple(missing))
+    return [item for item in settings.items() if item[1] is not None], tuple(missing)
 
 
 def _torchtitan_mode(plan: Plan) -> str:
@@ -324,8 +355,10 @@ def _wrapped(flags: list[str]) -> str:
     return " \\\n".join(flags)
 
 
+LAUNCHES = {"accelerate": accelerate, "trl": trl, "slurm": slurm}
 PROGRAMS: Mapping[str, Callable[[Plan, Workload], ProgramFlags]] = {
     "torchtitan": _torchtitan,
+    "torchtitan-toml": _torchtitan_file,
     "megatron": _megatron,
     "deepspeed": _deepspeed,
     "fsdp": _fsdp,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from paceline.constants import number
 from paceline.predictor.kernels.efficiency import Efficiency, load_efficiency
 from paceline.predictor.kernels.gemm_arrays import BACKWARD, FORWARD
 from paceline.predictor.kernels.roofline import check_measured, executed_share, layer_work
@@ -84,7 +85,7 @@ def _modelled(parts: Partition, efficiency: Efficiency | None) -> Array:
     frozen = parts.workload.frozen_bytes
     if frozen is not None:
         # Each pass reads the stored weights and writes them in the compute format.
-        rate = device.known_memory_bandwidth * constants.memory_ceiling("cast")
+        rate = device.known_memory_bandwidth * number("kernels.limits.dequantised")
         width = (frozen + parts.precision.operand_bytes) / rate
         converted = are_quantised(parts.workload.graph, parts.classes.first)
         seconds += [

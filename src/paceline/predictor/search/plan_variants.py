@@ -17,6 +17,7 @@ from paceline.predictor.prediction_inputs import ModelledStep
 from paceline.predictor.search.plan_search import PlanSearch
 from paceline.predictor.uncertainty.measured_scale import corrected_timeline
 from paceline.workload.blocks import blocks
+from paceline.workload.graph import Graph
 from paceline.workload.ops import MixtureOfExperts
 
 _DEGREES = (2, 4, 8, 16)
@@ -88,7 +89,7 @@ def _some_again(search: PlanSearch, found: Iterable[PlanVariation]) -> Iterator[
 def _shared_out(search: PlanSearch, plans: Sequence[Plan]) -> Iterator[Plan]:
     """Variations with context or expert parallelism."""
     sequence = search.workload.sequence or 0
-    experts = _experts(search)
+    experts = most_experts(search.workload.graph)
     for plan in plans:
         for degree in _DEGREES:
             if sequence >= _LEAST_TOKENS * degree and plan.dp % degree == 0:
@@ -109,15 +110,15 @@ def _in_groups(search: PlanSearch, plans: Sequence[Plan]) -> Iterator[Plan]:
             yield replace(plan, shard_group=size)
 
 
-def _experts(search: PlanSearch) -> int:
+def most_experts(graph: Graph) -> int:
     """Largest number of experts of a layer; 1 without experts."""
-    operations = (node.op for node in search.workload.graph.nodes)
+    operations = (node.op for node in graph.nodes)
     return max((op.experts for op in operations if isinstance(op, MixtureOfExperts)), default=1)
 
 
 def _expert_layouts(search: PlanSearch) -> Iterator[Plan]:
     """Pipelines with many expert-parallel devices, with tp 1 or tp of a node."""
-    experts, devices = _experts(search), search.cluster.devices
+    experts, devices = most_experts(search.workload.graph), search.cluster.devices
     if search.nodes and len(search.nodes) > 1:
         return
     for tp, pp, ep in product((1, search.cluster.devices_per_node), _STAGES, _EXPERT_DEGREES):
