@@ -28,6 +28,7 @@ CALLS = {
     "doctor": pl.doctor,
     "explain": lambda: pl.explain("mine", store="own.db"),
     "export": lambda: pl.export("launches.csv", store="own.db"),
+    "export_pages": lambda: pl.export_pages("pages", study="mine", store="own.db"),
     "framework_profiles": pl.framework_profiles,
     "import_launches": lambda: pl.import_launches(LOG, store="own.db"),
     "inspect": lambda: pl.inspect("resnet20"),
@@ -64,7 +65,7 @@ RUNS = {"check_hosts", "calibrate_links", "create_lab", "demo", "install_framewo
 RUNS |= {"noise_test", "rerun", "run", "verify_frameworks"}
 """Functions that start processes: their results are tested with their commands."""
 NO_RESULT = {"annotate", "capture", "delete_study", "record", "remove_frameworks", "remove_lab"}
-NO_RESULT |= {"rename_study", "use_framework"}
+NO_RESULT |= {"rename_study", "run_ranks", "serve_explorer", "use_framework"}
 
 
 @pytest.fixture(autouse=True)

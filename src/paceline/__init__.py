@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         recipes,
     )
     from paceline.explanation.api import explain, trace, utilisation
+    from paceline.explore.api import export_pages, serve_explorer
     from paceline.frameworks.api import (
         install_frameworks,
         installed_frameworks,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from paceline.hardware import Cluster
     from paceline.importers.api import import_launches, read_log
     from paceline.lab.api import create_lab, labs, remove_lab
+    from paceline.launch.api import run_ranks
     from paceline.measurement.api import check_hosts, doctor, run
     from paceline.measurement.recording.record import record
     from paceline.predictor.api import bandwidth_for, predict, whatif
@@ -70,11 +72,13 @@ _HOMES = {
     "paceline.catalog.api": "clusters devices framework_profiles inspect libraries links models "
     "predictor_constants published_rows published_sources recipes",
     "paceline.explanation.api": "explain trace utilisation",
+    "paceline.explore.api": "export_pages serve_explorer",
     "paceline.frameworks.api": "install_frameworks installed_frameworks remove_frameworks "
     "use_framework verify_frameworks",
     "paceline.hardware": "Cluster",
     "paceline.importers.api": "import_launches read_log",
     "paceline.lab.api": "create_lab labs remove_lab",
+    "paceline.launch.api": "run_ranks",
     "paceline.measurement.api": "check_hosts doctor run",
     "paceline.measurement.recording.record": "record",
     "paceline.predictor.api": "bandwidth_for predict whatif",
@@ -120,6 +124,7 @@ __all__ = [
     "doctor",
     "explain",
     "export",
+    "export_pages",
     "framework_profiles",
     "import_launches",
     "inspect",
@@ -147,6 +152,8 @@ __all__ = [
     "reproduce",
     "rerun",
     "run",
+    "run_ranks",
+    "serve_explorer",
     "show",
     "studies",
     "sweep",

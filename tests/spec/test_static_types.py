@@ -12,6 +12,7 @@ pytest.importorskip("mypy")
 
 WRONG = {
     'pl.advise("gpt2", foo=1)': "call-arg",
+    "pl.measure(bogus=2)": "call-arg",
     'pl.predict("gpt2", nodes="4")': "arg-type",
     'pl.whatif("gpt2", tp="8")': "call-overload",
     'pl.sweep("gpt2", tp=8)': "call-overload",

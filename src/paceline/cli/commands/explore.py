@@ -6,12 +6,9 @@ from pathlib import Path
 import click
 
 from paceline.cli.echo import echo
-from paceline.cli.next_steps import next_line
 from paceline.cli.options import IntegerRange, store_option
-from paceline.cli.output import emit_json, json_option
-from paceline.errors import InputError, MissingExtraError
-from paceline.store import default_store_path
-from paceline.units import plural
+from paceline.cli.output import emit, json_option
+from paceline.errors import InputError
 
 EXAMPLE = """
 \b
@@ -58,37 +55,13 @@ def command(
     Studies of the store can be compared with predictions and browsed by configuration, launch,
     rank, phase, layer and trace. --export writes these pages, the report and tables as files.
     """
+    from paceline.explore.api import export_pages, serve_explorer
+
     if directory is not None:
-        _export(directory, name, store_path, as_json)
+        found = export_pages(directory, study=name, store=store_path)
+        report = f"paceline report {shlex.quote(found.study)} --figures figures"
+        emit(found, as_json, report)
         return
     if name is not None or as_json:
         raise InputError("--study and --json require --export", "add --export DIRECTORY")
-    try:
-        from paceline.explore.server import serve
-        from paceline.explore.studies import MeasuredStudies
-    except ImportError:
-        raise MissingExtraError(
-            "the explorer needs Starlette and uvicorn", "pip install 'paceline[web]'"
-        ) from None
-    studies = MeasuredStudies(store_path or default_store_path())
-    serve(port, echo, studies, opens_browser=not no_browser)
-
-
-def _export(directory: Path, name: str | None, store_path: Path | None, as_json: bool) -> None:
-    from paceline.explore.study_view import export_study
-    from paceline.store import Store
-    from paceline.study import Study
-
-    path = store_path or default_store_path()
-    if name is None:
-        with Store(path, create=False) as store:
-            newest = store.launches(newest=1)
-        if not newest:
-            raise InputError(f"the store '{path}' is empty", "run 'paceline measure' first")
-        name = newest[0].study
-    written = export_study(Study.load(name, path), directory)
-    if as_json:
-        emit_json("export-site", 1, {"study": name, "files": [str(one) for one in written]})
-        return
-    echo(f"{name}: wrote {plural(len(written), 'file')}; open {directory / 'index.html'}")
-    next_line(f"paceline report {shlex.quote(name)} --figures figures")
+    serve_explorer(port=port, store=store_path, opens_browser=not no_browser, on_start=echo)

@@ -4,8 +4,6 @@ from pathlib import Path
 
 import click
 
-from paceline.errors import InputError
-
 EXAMPLE = """
 \b
 Examples (LAUNCH is a directory written by 'paceline measure --dry-run'):
@@ -24,14 +22,6 @@ def command(launch: Path) -> None:
     JOB_COMPLETION_INDEX. Start one process per rank, or one per node, which then runs all ranks of
     the node. The directory must be on a shared file system; results are written to it.
     """
-    from paceline.launch.launch_files import check_launch
-    from paceline.launch.onhost.agent import run_agent
-    from paceline.launch.onhost.placement import PlacementError
+    from paceline.launch.api import run_ranks
 
-    directory = (launch if launch.is_dir() else launch.parent).resolve()
-    check_launch(directory)
-    try:
-        code = run_agent(directory)
-    except PlacementError as error:
-        raise InputError(str(error), "run 'paceline worker --help' for examples") from error
-    raise SystemExit(code)
+    raise SystemExit(run_ranks(launch))
