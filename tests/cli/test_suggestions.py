@@ -99,7 +99,7 @@ def test_repeatable_options_and_equal_values_do_not_warn():
 
 
 def test_a_missing_parameter_shows_its_help_or_an_example():
-    assert answer("sweep --model alexnet")[1].startswith("give --axis: Axis batch, flops")
+    assert answer("lab up")[1] == "give --hosts: Number of hosts"
     assert answer("inspect")[1] == "example: paceline inspect resnet50 --batch 32"
 
 
