@@ -129,7 +129,7 @@ def tokens_of_batch(text: str) -> float:
 def parse_share(text: str | float) -> float:
     """The fraction of ``90%`` or ``0.9``: greater than 0, at most 1."""
     plain = str(text).strip()
-    number = plain.removesuffix("%")
+    number = plain.removesuffix("%").rstrip()
     if not _is_number(number):
         raise _bad(text, "percentage", "90%")
     share = float(number) / (100.0 if plain.endswith("%") else 1.0)

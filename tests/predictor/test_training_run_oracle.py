@@ -24,6 +24,8 @@ from paceline.predictor.training_run_tables import (
     training_table,
 )
 from paceline.predictor.uncertainty.intervals import ThroughputInterval
+from paceline.spec.knob import check_options
+from paceline.spec.training_options import TrainingOptions
 
 HOUR, DAY = 3600.0, 86400.0
 
@@ -61,23 +63,20 @@ def test_jobs_that_never_finish():
     assert Interruptions(1.0, 0.1, 499.0).goodput(1.0) > 0.0
 
 
+@pytest.mark.parametrize("value", [0.0, -1.0, math.inf, math.nan, 1e-320])
 @pytest.mark.parametrize(
-    ("fields", "fails"),
+    "name",
     [
-        ((1.0, 1.0, 0.0), False),
-        ((0.0, 1.0, 1.0), True),
-        ((1.0, 0.0, 1.0), True),
-        ((1.0, 1.0, -1.0), True),
-        ((math.inf, 1.0, 1.0), True),
-        ((1.0, math.nan, 1.0), True),
+        *("mtbf", "checkpoint_time", "restart_time", "checkpoint_every"),
+        *("tokens", "epochs", "samples_per_epoch"),
     ],
 )
-def test_times_must_be_positive(fields, fails):
-    if fails:
-        with pytest.raises(InputError, match="must be positive"):
-            Interruptions(*fields)
+def test_times_and_amounts_must_be_positive(name, value):
+    if name == "restart_time" and value in (0.0, 1e-320):
+        assert check_options(TrainingOptions, {name: value}, "training") == {name: value}
     else:
-        Interruptions(*fields)
+        with pytest.raises(InputError, match=name):
+            check_options(TrainingOptions, {name: value}, "training")
 
 
 # Runs: a step of 2 s on 4 x 8 devices, 256 sequences of 512 tokens.
@@ -176,17 +175,9 @@ def test_checkpoint_of_weights_and_state():
     assert run.interruptions.checkpoint == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("samples", [0.0, -1.0, math.inf, math.nan])
-def test_impossible_amounts(samples):
-    with pytest.raises(InputError, match="samples must be positive"):
-        TrainingRun(a_prediction(), samples, CALM)
-
-
 def test_jobs_that_only_restart():
     with pytest.raises(InputError, match="less than 1 %"):
         TrainingRun(a_prediction(), 1.0, replace(GIVEN, restart=100 * DAY))
-    with pytest.raises(InputError, match="checkpoint_every must be positive"):
-        TrainingRun(a_prediction(), 1.0, replace(GIVEN, checkpoint_every=0.0))
 
 
 def test_amount_of_training():

@@ -30,7 +30,8 @@ class FrameworkAdapter:
     the worker. ``synchronous`` is false for asynchronous updates;
     ``launcher`` names the launcher that several ranks need, if any. ``profile`` is the
     predictor profile, by default of the same name. ``evaluates``: the worker
-    trains by epochs on real data and reports its accuracy after each.
+    trains by epochs on real data and reports its accuracy after each. ``optimizers`` and
+    ``precisions`` are those of the worker.
     """
 
     name: Annotated[str, NOT_IN_FILE]
@@ -45,6 +46,8 @@ class FrameworkAdapter:
     launcher: Annotated[str, Key(choices=("", "mpiexec"))] = ""
     profile: str = ""
     evaluates: bool = False
+    optimizers: tuple[str, ...] = ("sgd",)
+    precisions: tuple[str, ...] = ("fp32",)
 
     @property
     def interpreter_variable(self) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, overload
 
-from paceline.errors import InputError, PacelineError
+from paceline.errors import PacelineError
 from paceline.predictor.predict import schedule_job
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.prediction_inputs import PredictionInputs
@@ -76,10 +76,6 @@ class NeededBandwidths(PublicResult, Sequence[BandwidthNeeded]):
 
 def bandwidth_needed(job: PredictionInputs, target: float) -> list[BandwidthNeeded]:
     """The bandwidth needed of each link that the plan uses, changed alone."""
-    if not 0 < target <= 1:
-        raise InputError(
-            f"target efficiency must be in (0, 1] (got {target:g})", "give a share such as 90%"
-        )
     case = with_fixed_work(job)
     timeline = schedule_job(case)
     losses = step_losses(timeline.step, timeline.corrections)

@@ -221,7 +221,7 @@ class OverlapOptions(TypedDict, total=False):
     ]
     bucket: Annotated[
         str | float | None,
-        _plan("Bucket size, such as 25MiB.", metavar="BYTES", parse=parse_bytes),
+        _plan("Bucket size, such as 25MiB.", metavar="BYTES", parse=parse_bytes, low=1),
     ]
 
 

@@ -43,6 +43,8 @@ class SearchOptions(TypedDict, total=False):
             "Maximum time of the complete training run, such as 30d.",
             metavar="DURATION",
             parse=parse_seconds,
+            low=1e-6,
+            high=1e12,
         ),
     ]
     per_layer: Annotated[

@@ -8,7 +8,7 @@ from paceline.errors import InputError
 from paceline.spec.knob import Knob
 from paceline.stats.designs import KINDS
 from paceline.topology import Topology, as_topologies, parse_counts
-from paceline.units import parse_bytes, parse_percent, parse_seconds
+from paceline.units import parse_bytes, parse_seconds, parse_share
 
 ORDERS = {
     "random": "blocks with every configuration once, shuffled",
@@ -127,6 +127,15 @@ class LaunchOptions(TypedDict, total=False):
         str,
         Knob("Precision of training.", "Study", choices=("fp32", "bf16"), default="fp32"),
     ]
+    optimizer: Annotated[
+        str,
+        Knob(
+            "Optimizer; sgd has a momentum of 0.9, adamw a weight decay of 0.01.",
+            group="Study",
+            choices=("sgd", "adam", "adamw"),
+            default="sgd",
+        ),
+    ]
     threads: Annotated[
         int | str | Sequence[int],
         Knob(
@@ -225,7 +234,7 @@ class LaunchOptions(TypedDict, total=False):
             group="Stopping rule",
             metavar="PERCENT",
             key="stopping.half_width",
-            parse=positive(parse_percent),
+            parse=parse_share,
         ),
     ]
     most_launches: Annotated[
@@ -286,7 +295,7 @@ class LaunchOptions(TypedDict, total=False):
             group="Training",
             metavar="PERCENT",
             key="accuracy.target",
-            parse=positive(parse_percent),
+            parse=parse_share,
         ),
     ]
     accuracy_margin: Annotated[
@@ -296,7 +305,7 @@ class LaunchOptions(TypedDict, total=False):
             group="Training",
             metavar="PERCENT",
             key="accuracy.margin",
-            parse=positive(parse_percent),
+            parse=parse_share,
             default="1%",
         ),
     ]
@@ -356,6 +365,8 @@ class LaunchOptions(TypedDict, total=False):
         Knob(
             "Slow down the emulated device by this factor (use with equally slower links).",
             group="Emulation",
+            low=1e-6,
+            high=1e6,
             default="1.0",
         ),
     ]

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from paceline.predictor.training_run import TrainingRun
 
 _run = partial(Knob, group="Training run")
-_count = partial(_run, metavar="COUNT", parse=parse_count)
-_duration = partial(_run, metavar="DURATION", parse=parse_seconds)
+_count = partial(_run, metavar="COUNT", parse=parse_count, low=1e-9, high=1e30)
+_duration = partial(_run, metavar="DURATION", parse=parse_seconds, low=1e-6, high=1e12)
 _LEAST_PRICE, _LARGEST_PRICE = 1e-9, 1e9
 
 
@@ -60,7 +60,7 @@ class TrainingOptions(TypedDict, total=False):
     ]
     restart_time: Annotated[
         str | float | None,
-        _duration("Time to restart after a failure, such as 10min.", default="a prior"),
+        _duration("Time to restart after a failure, such as 10min.", default="a prior", low=0),
     ]
     checkpoint_every: Annotated[
         str | float | None, _duration("Interval between checkpoints.", default="the optimum")

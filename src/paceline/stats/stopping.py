@@ -32,11 +32,6 @@ class StoppingRule:
     most: int = 30
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.relative_half_width < 1.0:
-            raise InputError(
-                f"half_width must be between 0 and 1 (got {self.relative_half_width:g})",
-                'give a fraction of the mean, for example half_width = "2 %"',
-            )
         if self.most < FEWEST:
             raise InputError(
                 f"too few launches for a stopping rule: {self.most} (minimum {FEWEST})",

@@ -17,8 +17,16 @@ FACTORS = {
     **{
         name: name
         for name in (
-            *("model", "batch", "processes", "threads", "precision", "seq", "learning_rate"),
-            *("learning_rate_rule", "data", "epochs", "scaling", "steps", "launcher"),
+            *("model", "batch", "processes", "threads", "precision", "optimizer", "seq"),
+            *(
+                "learning_rate",
+                "learning_rate_rule",
+                "data",
+                "epochs",
+                "scaling",
+                "steps",
+                "launcher",
+            ),
         )
     },
 }

@@ -125,7 +125,7 @@ def _check_stopping(values: Mapping[str, Any], problems: Problems) -> None:
 
     half_width, most = values.get("half_width"), values.get("most_launches")
     if half_width is not None:
-        with problems.at("stopping", "half_width" if half_width >= 1 else "launches"):
+        with problems.at("stopping", "launches"):
             StoppingRule(half_width, most or StudySettings.most_launches)
     elif most is not None and "most_seconds" not in values:
         problems.add(("stopping",), "[stopping] has no half_width", 'add half_width = "2 %"')

@@ -18,6 +18,9 @@ from paceline.topology import Topology
 from paceline.workload import zoo
 from paceline.workload.graph import Graph
 
+_DECAY = {"adamw": 0.01}
+"""Weight decay by optimizer: that of PyTorch's AdamW, which differs from Adam only by it."""
+
 
 class _Kind(NamedTuple):
     topology: Topology
@@ -36,7 +39,7 @@ def jobs_of_settings(settings: StudySettings, run_here: bool) -> Iterator[Job]:
     description = graph.to_json()
     for name in settings.frameworks:
         chosen = framework(name)
-        _check_framework(chosen, description, settings.epochs)
+        _check_framework(chosen, description, settings)
         for kind in _kinds(settings):
             job = _job(settings, graph, description, name, kind)
             for variant in _in_labs(settings, _emulated(settings, job, graph)):
@@ -48,14 +51,25 @@ def jobs_of_settings(settings: StudySettings, run_here: bool) -> Iterator[Job]:
                 yield variant
 
 
-def _check_framework(chosen: FrameworkAdapter, graph: dict[str, Any], epochs: int) -> None:
+def _check_framework(
+    chosen: FrameworkAdapter, graph: dict[str, Any], settings: StudySettings
+) -> None:
     check_runnable(chosen)
     if not chosen.claims(graph):
         raise InputError(
             f"{chosen.name} cannot build {graph['name']}",
             "use --framework torch-ddp, which builds every network",
         )
-    if epochs and not chosen.evaluates:
+    for option, value, supported in (
+        ("optimizer", settings.optimizer, chosen.optimizers),
+        ("precision", settings.precision, chosen.precisions),
+    ):
+        if value not in supported:
+            raise InputError(
+                f"{chosen.name} does not support --{option} {value}",
+                f"use {' or '.join(supported)}",
+            )
+    if settings.epochs and not chosen.evaluates:
         evaluating = [name for name, one in frameworks().items() if one.evaluates]
         raise InputError(
             f"{chosen.name} does not support training by epochs",
@@ -97,7 +111,9 @@ def _job(
         threads=kind.threads,
         seed=settings.seed,
         sequence=settings.seq or graph.sequence,
-        optimiser=Optimiser(learning_rate=rate),
+        optimiser=Optimiser(
+            settings.optimizer, rate, weight_decay=_DECAY.get(settings.optimizer, 0.0)
+        ),
         data=data_source(settings.data),
         epochs=settings.epochs,
         resources=settings.resources,

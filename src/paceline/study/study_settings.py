@@ -42,6 +42,7 @@ class StudySettings:
     scaling: str = "weak"
     seq: int | None = None
     precision: str = "fp32"
+    optimizer: str = "sgd"
     threads: tuple[int, ...] = (1,)
     instruments: tuple[str, ...] = ("none",)
     no_sync: bool = False
@@ -96,12 +97,6 @@ class StudySettings:
             raise InputError(
                 "training by epochs needs real data", "set data to digits, cifar10:PATH, ..."
             )
-        for name, value in (
-            ("target accuracy", self.target_accuracy),
-            ("accuracy margin", self.accuracy_margin),
-        ):
-            if value is not None and not 0.0 < value < 1.0:
-                raise InputError(f"{name} must be between 0 and 1 (got {value:g})", "write 0.95")
 
     @classmethod
     def of(cls, **options: Unpack[StudyOptions]) -> "StudySettings":

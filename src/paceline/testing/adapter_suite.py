@@ -35,6 +35,11 @@ CORES_TOLERANCE = 1.05
 LOSS_TOLERANCE = 2e-4
 """Relative difference of a float32 framework's loss from the float64 reference, over 5 steps."""
 
+BF16_TOLERANCE = 0.05
+"""The same for bf16, whose numbers are rounded by up to 0.4 %."""
+
+ADAM_RATE, ADAMW_DECAY = 1e-3, 0.1
+
 SMALL_BATCH = 4
 SMALL_LEARNING_RATE, SMALL_TOLERANCE = 0.1, 2e-5
 """For small networks: detects updates that are 1 % off; frameworks differ by less than 1e-6."""
@@ -71,6 +76,33 @@ def small_job(bench: Bench, name: str) -> Job:
     optimiser = Optimiser(learning_rate=SMALL_LEARNING_RATE)
     graph = SMALL_NETWORKS[name]().to_json()
     return bench.job(name, SMALL_BATCH, graph=graph, optimiser=optimiser)
+
+
+def check_adam(bench: Bench) -> str:
+    """Adam and AdamW have the losses of the reference."""
+    names = [name for name in bench.framework.optimizers if name != "sgd"]
+    if not names:
+        raise NotApplicable("it trains with sgd only")
+    worst = 0.0
+    for name in names:
+        decay = ADAMW_DECAY if name == "adamw" else 0.0
+        job = bench.job(*ALONE, optimiser=Optimiser(name, ADAM_RATE, weight_decay=decay))
+        worst = max(worst, _loss_difference(bench.finished(job), reference_losses(job)))
+    return f"{' and '.join(names)} within {worst:.1e} of the reference"
+
+
+def check_mixed_precision(bench: Bench) -> str:
+    """In bf16, losses are near those of the reference, and differ from them by its rounding."""
+    if "bf16" not in bench.framework.precisions:
+        raise NotApplicable("it trains in fp32 only")
+    found = []
+    for model in (ALONE, IMAGES):
+        job = bench.job(*model, precision="bf16")
+        worst = _loss_difference(bench.finished(job), reference_losses(job), BF16_TOLERANCE)
+        if worst <= LOSS_TOLERANCE:
+            raise ContractError(f"{job.model}: losses have the precision of fp32 ({worst:.1e})")
+        found.append(f"{worst:.1e}")
+    return f"bf16 losses within {' and '.join(found)} of the reference (limit {BF16_TOLERANCE})"
 
 
 def check_synchronisation(bench: Bench) -> str:
@@ -277,6 +309,8 @@ QUICK: dict[str, Callable[[Bench], str]] = {
     "parameters": check_parameters,
     "losses": check_losses,
     "operations": check_operations,
+    "adam": check_adam,
+    "mixed precision": check_mixed_precision,
     "synchronisation": check_synchronisation,
     "two processes": check_two_processes,
     "phases": check_phases,

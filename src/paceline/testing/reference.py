@@ -10,7 +10,8 @@ from paceline.errors import InputError
 from paceline.frameworks.operations import ends_in_loss, missing_operations
 from paceline.frameworks.runtime import synthetic
 from paceline.frameworks.runtime.layer_graph import named, parameter_owners, trained_parameters
-from paceline.measurement.job import Job
+from paceline.frameworks.runtime.layer_settings import ADAM_BETAS, ADAM_EPSILON
+from paceline.measurement.job import Job, Optimiser
 from paceline.testing.reference_layers import (
     LAYERS,
     Array,
@@ -80,24 +81,44 @@ def reference_losses(job: Job) -> list[float]:
     check_reference(job.graph)
     if job.world_size > 1 and any(node["op"] == "batch_norm" for node in job.graph["nodes"]):
         raise InputError("batch statistics of several ranks have no common reference")
-    if job.optimiser.name != "sgd":
-        raise InputError(f"the reference trains with sgd, not {job.optimiser.name}")
     graph = with_shapes(job.graph, job.sequence)
     weights = initial_weights(graph, job.seed)
-    velocities: dict[str, Array] = {}
+    moments: dict[str, tuple[Array, Array]] = {}
     losses = []
     for index in range(job.warmup_steps + job.steps):
         batch = _batch(job, graph, index % job.distinct_batches)
         loss, gradients = loss_and_gradients(graph, weights, batch)
         for name, gradient in gradients.items():
-            velocity = velocities.setdefault(name, np.zeros(gradient.shape))
-            velocity *= job.optimiser.momentum
-            velocity += gradient
-            if job.optimiser.weight_decay:
-                velocity += job.optimiser.weight_decay * weights[name]
-            weights[name] -= job.optimiser.learning_rate * velocity
+            own = moments.setdefault(name, (np.zeros(gradient.shape), np.zeros(gradient.shape)))
+            _update(job.optimiser, weights[name], own, gradient, index + 1)
         losses.append(loss)
     return losses
+
+
+def _update(
+    optimiser: Optimiser,
+    weight: Array,
+    moments: tuple[Array, Array],
+    gradient: Array,
+    steps: int,
+) -> None:
+    """One step of SGD, Adam (Kingma and Ba 2015) or AdamW (Loshchilov and Hutter 2019)."""
+    if optimiser.name not in ("sgd", "adam", "adamw"):
+        raise InputError(f"the reference has no optimiser '{optimiser.name}'")
+    first, second = moments
+    if optimiser.name == "adamw":
+        weight *= 1.0 - optimiser.learning_rate * optimiser.weight_decay
+    elif optimiser.weight_decay:
+        gradient = gradient + optimiser.weight_decay * weight
+    if optimiser.name == "sgd":
+        first *= optimiser.momentum
+        first += gradient
+        weight -= optimiser.learning_rate * first
+        return
+    for moment, beta, value in zip(moments, ADAM_BETAS, (gradient, gradient**2), strict=True):
+        moment += (1.0 - beta) * (value - moment)
+    first, second = (m / (1.0 - b**steps) for m, b in zip(moments, ADAM_BETAS, strict=True))
+    weight -= optimiser.learning_rate * first / (np.sqrt(second) + ADAM_EPSILON)
 
 
 def check_reference(graph: Mapping[str, Any]) -> None:

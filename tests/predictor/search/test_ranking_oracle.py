@@ -24,6 +24,8 @@ from paceline.predictor.search.plan_ranking import (
     simplest_first,
     within_noise,
 )
+from paceline.spec.knob import check_options
+from paceline.spec.search_options import SearchOptions
 
 
 def a_plan(seconds, losses=None, hidden=0.0, ideal=1.0, **plan):
@@ -223,11 +225,13 @@ def test_limits(limits, met, surely):
     assert limits.are_met(run, surely=True) == surely
 
 
-@pytest.mark.parametrize("value", [0.0, -1.0, float("inf"), float("nan")])
+@pytest.mark.parametrize("value", [0.0, -1.0, float("inf"), float("nan"), 1e-320])
 def test_impossible_limits(value):
-    for name in ("budget", "deadline"):
-        with pytest.raises(InputError, match=f"{name} must be positive"):
-            Limits(**{name: value})
+    with pytest.raises(InputError, match="deadline"):
+        check_options(SearchOptions, {"deadline": value}, "advise")
+    if value != 1e-320:
+        with pytest.raises(InputError, match="budget"):
+            check_options(SearchOptions, {"budget": value}, "advise")
 
 
 def test_within_limits():

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paceline.errors import InputError
 from paceline.hardware import catalogue
 from paceline.predictor.evidence import Baseline, Colocated, Evidence
 from paceline.predictor.framework_profiles import framework
@@ -123,10 +122,3 @@ def test_co_located_processes_slow_each_other_down_and_wait():
 def test_a_measured_all_reduce_goes_before_the_modelled_one():
     slow = Evidence(all_reduce={16: lambda size: 1.0})
     assert seconds(Plan(dp=16), evidence=slow) > 1.0 > seconds(Plan(dp=16))
-
-
-def test_impossible_corrections_are_refused():
-    with pytest.raises(InputError, match="unhidden_share must be in"):
-        StepCorrections(unhidden_share=1.0)
-    with pytest.raises(InputError, match="must be positive"):
-        StepCorrections(bandwidth_factor=0.0)

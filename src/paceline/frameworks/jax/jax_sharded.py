@@ -19,7 +19,8 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Part
 from jax_counting import product_flops
 from jax_layers import EVALUATION, operations
-from layer_graph import scores_program, whole_program
+from layer_graph import Operation, mixed_precision, scores_program, whole_program
+from layer_settings import ADAM_BETAS, ADAM_EPSILON
 from numpy_data import (
     CHANNELS_LAST,
     ArrayEpochs,
@@ -30,7 +31,7 @@ from numpy_data import (
     loss_and_correct,
 )
 from rank_exchange import own_address
-from stepping import Training, require_plain_sgd, run_worker
+from stepping import Training, run_worker
 
 RANKS = "ranks"
 Batch = Mapping[str, Any]
@@ -75,6 +76,18 @@ def connect_at(address: str) -> None:
         _jax.make_gloo_tcp_collectives = made
 
 
+def in_precision(job: Mapping[str, Any], functions: Mapping[str, Operation]) -> Any:
+    """``functions`` of operations in the precision of the job."""
+    if job["precision"] == "fp32":
+        return functions
+    return mixed_precision(functions, partial(as_type, jnp.bfloat16), partial(as_type, jnp.float32))
+
+
+def as_type(dtype: Any, value: Any) -> Any:
+    """``value`` in a floating-point type; other arrays as they are."""
+    return value.astype(dtype) if jnp.issubdtype(value.dtype, jnp.floating) else value
+
+
 def numpy_network(job: Mapping[str, Any]) -> tuple[dict, dict, Callable[..., Any]]:
     """Weights, running statistics, and the loss as a function of both and a batch."""
     graph, seed = job["graph"], job["seed"]
@@ -86,7 +99,8 @@ def numpy_network(job: Mapping[str, Any]) -> tuple[dict, dict, Callable[..., Any
             updated[STEPS] = running[STEPS] + 1
             key = jax.random.fold_in(jax.random.key(seed), running[STEPS])
             key = jax.random.fold_in(key, jax.lax.axis_index(RANKS))
-        loss = program.run(operations(updated, key), {**weights, **running}, batch)
+        functions = in_precision(job, operations(updated, key))
+        loss = program.run(functions, {**weights, **running}, batch)
         return loss, updated
 
     running = initial_statistics(graph)
@@ -105,6 +119,43 @@ def mean_over_ranks(gradients: Any) -> Any:
     return unflatten(jax.lax.pmean(flat, RANKS))
 
 
+def initial_moments(optimiser: Mapping[str, Any], weights: Any) -> tuple:
+    """State of the optimiser: velocities of SGD; both moments of Adam and its number of steps."""
+    zeros = jax.tree.map(np.zeros_like, weights)
+    if optimiser["name"] == "sgd":
+        return (zeros,)
+    if optimiser["name"] in ("adam", "adamw"):
+        return zeros, zeros, np.zeros((), np.float32)
+    raise ValueError(f"unknown optimiser '{optimiser['name']}'; choose sgd, adam or adamw")
+
+
+def updated(
+    optimiser: Mapping[str, Any], weights: Any, moments: tuple, gradients: Any
+) -> tuple[Any, tuple]:
+    """Weights and state after one step of the optimiser, as PyTorch defines it."""
+    decay, rate = optimiser["weight_decay"], optimiser["learning_rate"]
+    if decay and optimiser["name"] != "adamw":
+        gradients = jax.tree.map(lambda g, w: g + decay * w, gradients, weights)
+    if optimiser["name"] == "sgd":
+        momentum, (velocities,) = optimiser["momentum"], moments
+        velocities = jax.tree.map(lambda v, g: momentum * v + g, velocities, gradients)
+        return jax.tree.map(lambda w, v: w - rate * v, weights, velocities), (velocities,)
+    kept = 1.0 - rate * decay if optimiser["name"] == "adamw" else 1.0
+    first, second, steps = moments
+    beta1, beta2 = ADAM_BETAS
+    steps = steps + 1.0
+    first = jax.tree.map(lambda m, g: beta1 * m + (1.0 - beta1) * g, first, gradients)
+    second = jax.tree.map(lambda v, g: beta2 * v + (1.0 - beta2) * g * g, second, gradients)
+    length, root = rate / (1.0 - beta1**steps), (1.0 - beta2**steps) ** 0.5
+    weights = jax.tree.map(
+        lambda w, m, v: kept * w - length * m / (v**0.5 / root + ADAM_EPSILON),
+        weights,
+        first,
+        second,
+    )
+    return weights, (first, second, steps)
+
+
 class ShardedTraining(Training):
     """One rank's part of the sharded training."""
 
@@ -115,14 +166,13 @@ class ShardedTraining(Training):
         world: int,
         network: Callable[[Mapping[str, Any]], tuple[Any, Any, Callable[..., Any]]] = numpy_network,
     ) -> None:
-        require_plain_sgd(job)
         self.job, self.world = job, world
         self.synchronises = world > 1 and job["synchronise"]
         self.mesh = join_ranks(job, rank, world)
         weights, running, self.loss_of = network(job)
         self.parameters = sum(int(np.prod(value.shape)) for value in jax.tree.leaves(weights))
-        velocities = jax.tree.map(np.zeros_like, weights)
-        self.state = jax.tree.map(self.replicated, (weights, velocities, running))
+        moments = initial_moments(job["optimiser"], weights)
+        self.state = jax.tree.map(self.replicated, (weights, moments, running))
         self.epochs: Any = ArrayEpochs(job, rank, world) if job.get("epochs") else None
         self.data = [
             self.on_devices(batch) for batch in ([] if self.epochs else batches(job, rank, world))
@@ -162,7 +212,9 @@ class ShardedTraining(Training):
         program = scores_program(self.job["graph"])
 
         def forward(state: Any, batch: Batch) -> Any:
-            return program.run(EVALUATION, {**state[0], **state[2]}, batch)
+            functions = in_precision(self.job, EVALUATION)
+            scores = program.run(functions, {**state[0], **state[2]}, batch)
+            return as_type(jnp.float32, scores)
 
         return self.over_ranks(forward, SPLIT)
 
@@ -177,12 +229,12 @@ class ShardedTraining(Training):
         """The complete step, with or without the mean over ranks."""
 
         def step(state: Any, batch: Batch) -> tuple[Any, Any]:
-            weights, velocities, running = state
+            weights, moments, running = state
             loss, running, gradients = self.gradients(state, batch)
             if synchronises:
                 gradients = mean_over_ranks(gradients)
-            weights, velocities = self.update(weights, velocities, gradients)
-            return (weights, velocities, running), loss[None]
+            weights, moments = updated(self.job["optimiser"], weights, moments, gradients)
+            return (weights, moments, running), loss[None]
 
         return self.over_ranks(step, ((SAME, SAME, SAME), SPLIT), donate=(0,))
 
@@ -191,16 +243,6 @@ class ShardedTraining(Training):
         value_and_gradient = jax.value_and_grad(self.loss_of, has_aux=True)
         (loss, running), gradients = value_and_gradient(weights, running, batch)
         return loss, running, gradients
-
-    def update(self, weights: Any, velocities: Any, gradients: Any) -> tuple[Any, Any]:
-        """SGD with momentum and weight decay, as PyTorch defines them."""
-        settings = self.job["optimiser"]
-        decay, momentum = settings["weight_decay"], settings["momentum"]
-        velocities = jax.tree.map(
-            lambda v, g, w: momentum * v + (g + decay * w), velocities, gradients, weights
-        )
-        rate = settings["learning_rate"]
-        return jax.tree.map(lambda w, v: w - rate * v, weights, velocities), velocities
 
     def step(self, index: int) -> Any:
         """Run one optimiser step; return the losses of all ranks, sharded by rank."""

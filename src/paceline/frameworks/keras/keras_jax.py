@@ -22,7 +22,7 @@ from stepping import run_worker
 def keras_network(job: Mapping[str, Any]) -> tuple[list, list, Callable[..., Any]]:
     """Trained weights, other state, and the loss as a function of both and a batch."""
     model, loss = build(job), loss_program(job["graph"])
-    losses = operations({}, None)
+    losses = jax_sharded.in_precision(job, operations({}, None))
 
     def loss_of(weights: list, running: list, batch: Mapping[str, Any]) -> tuple[Any, list]:
         read = inputs_of(model, batch)

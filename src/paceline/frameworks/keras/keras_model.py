@@ -32,6 +32,8 @@ def build(job: Mapping[str, Any]) -> keras.Model:
     Inputs and outputs are dictionaries by the names in the graph; images have channels last.
     """
     keras.config.set_image_data_format("channels_last")
+    # Layers compute in bfloat16 and keep their weights in float32.
+    keras.config.set_dtype_policy("float32" if job["precision"] == "fp32" else "mixed_bfloat16")
     graph = job["graph"]
     nodes, _, outputs = split_loss(graph)
     read = {name for node in nodes for name in node["inputs"]}

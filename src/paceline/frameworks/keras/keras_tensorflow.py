@@ -21,7 +21,7 @@ from layer_graph import loss_program
 from stepping import run_worker
 from tensorflow_layers import OPERATIONS
 from tensorflow_mirrored import MirroredTraining
-from tensorflow_training import Batch, versions
+from tensorflow_training import Batch, in_precision, versions
 
 
 class KerasTraining(MirroredTraining):
@@ -30,10 +30,11 @@ class KerasTraining(MirroredTraining):
     def build_network(self) -> tuple[list[tf.Variable], Callable[[Batch], Any]]:
         """Variables of the Keras model, and its loss as a function."""
         model, loss = build(self.job), loss_program(self.job["graph"])
+        losses = in_precision(self.job, OPERATIONS)
 
         def loss_of(batch: Batch) -> Any:
             made = model(inputs_of(model, batch), training=True)
-            return loss.run(OPERATIONS, {}, {**batch, **made})
+            return loss.run(losses, {}, {**batch, **made})
 
         return [weight.value for weight in model.trainable_weights], loss_of
 

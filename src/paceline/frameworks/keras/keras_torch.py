@@ -10,6 +10,7 @@ import os
 os.environ["KERAS_BACKEND"] = "torch"
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import keras
@@ -42,6 +43,10 @@ class KerasTraining(DdpTraining):
     def build_network(self) -> torch.nn.Module:
         """The Keras model; untrained weights have no gradient."""
         return KerasNetwork(self.job)
+
+    def precision(self) -> Any:
+        """No autocast: the layers of the model convert by their policy."""
+        return nullcontext()
 
     def batches(self, inputs: list[str], targets: list[str]) -> list:
         """Inputs of the network and of the loss; images with channels last."""

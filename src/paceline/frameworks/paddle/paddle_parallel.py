@@ -13,12 +13,13 @@ import numpy as np
 import paddle
 import paddle.distributed as dist
 from layer_graph import whole_program
+from layer_settings import ADAM_BETAS, ADAM_EPSILON
 from numpy_data import INPUTS_FIRST, batches, initial_statistics, initial_weights
 from paddle.nn.initializer import Constant
 from paddle_layers import LAYERS
 from paddle_sequence_layers import SEQUENCE_LAYERS
 from rank_exchange import exchange, own_endpoint
-from stepping import Training, require_plain_sgd, run_worker
+from stepping import Training, run_worker
 
 OPERATIONS = {**LAYERS, **SEQUENCE_LAYERS}
 
@@ -68,11 +69,24 @@ def join_ranks(rank: int, world: int, device: str) -> None:
     dist.init_parallel_env()
 
 
+def make_optimiser(settings: Mapping[str, Any], trained: list) -> Any:
+    """The optimiser of a job: ``sgd`` (with momentum), ``adam`` or ``adamw``."""
+    name, rate, decay = settings["name"], settings["learning_rate"], settings["weight_decay"]
+    shared = {"parameters": trained, "weight_decay": decay or None}
+    if name == "sgd":
+        return paddle.optimizer.Momentum(rate, settings["momentum"], **shared)
+    if name not in ("adam", "adamw"):
+        raise ValueError(f"unknown optimiser '{name}'; choose sgd, adam or adamw")
+    adam = {"beta1": ADAM_BETAS[0], "beta2": ADAM_BETAS[1], "epsilon": ADAM_EPSILON}
+    if name == "adam":
+        return paddle.optimizer.Adam(rate, **adam, **shared)
+    return paddle.optimizer.AdamW(rate, **adam, parameters=trained, weight_decay=decay)
+
+
 class ParallelTraining(Training):
     """One rank's network, data and optimiser."""
 
     def __init__(self, job: dict, rank: int, world: int) -> None:
-        require_plain_sgd(job)
         self.gpu = job["device"] == "cuda"
         paddle.set_device(f"gpu:{os.environ.get('LOCAL_RANK', '0')}" if self.gpu else "cpu")
         self.job, self.world = job, world
@@ -83,21 +97,21 @@ class ParallelTraining(Training):
         self.model = paddle.DataParallel(self.network) if self.synchronises else self.network
         trained = self.network.parameters()
         self.parameters = sum(int(np.prod(parameter.shape)) for parameter in trained)
-        settings = job["optimiser"]
-        self.optimiser = paddle.optimizer.Momentum(
-            settings["learning_rate"],
-            settings["momentum"],
-            parameters=trained,
-            weight_decay=settings["weight_decay"] or None,
-        )
+        self.optimiser = make_optimiser(job["optimiser"], trained)
         self.data = [
             [paddle.to_tensor(_wide_integers(value)) for value in batch.values()]
             for batch in batches(job, rank, world)
         ]
 
+    def loss(self, model: Any, index: int) -> Any:
+        """Forward pass of a step's batch in the precision of the job."""
+        low = self.job["precision"] == "bf16"
+        with paddle.amp.auto_cast(enable=low, dtype="bfloat16", level="O1"):
+            return model(*self.data[index % len(self.data)])
+
     def gradients(self, model: Any, index: int) -> Any:
         """Forward and backward pass of a step's batch, including the mean over ranks."""
-        loss = model(*self.data[index % len(self.data)])
+        loss = self.loss(model, index)
         loss.backward()
         return loss
 
@@ -137,7 +151,7 @@ class ParallelTraining(Training):
                 dist.all_reduce(buffer)
 
         parts: dict[str, Callable[[int], Any]] = {
-            "forward": lambda index: self.network(*self.data[index % len(self.data)]),
+            "forward": lambda index: self.loss(self.network, index),
             "forward_backward": forward_backward,
             "local_step": local_step,
         }

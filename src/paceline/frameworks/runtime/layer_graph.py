@@ -191,6 +191,31 @@ def lstm_layers(
     return tokens
 
 
+NORMALISATIONS = frozenset({"batch_norm", "layer_norm", "rms_norm", "local_response_norm"})
+
+
+def mixed_precision(
+    operations: Mapping[str, Operation], low: Callable[[Any], Any], high: Callable[[Any], Any]
+) -> dict[str, Operation]:
+    """``operations`` in 16 bits; normalisations and losses compute in 32 bits.
+
+    This is what Flax does with ``dtype=bfloat16`` and Keras with ``mixed_bfloat16``: weights,
+    gradients and running statistics stay in 32 bits. ``low`` and ``high`` convert an array of
+    floating-point numbers and return others unchanged.
+    """
+
+    def converted(name: str, operation: Operation) -> Operation:
+        if name in LOSSES:
+            return lambda node, values, own: operation(node, [high(one) for one in values], own)
+        if name in NORMALISATIONS:
+            return lambda node, values, own: low(operation(node, [high(v) for v in values], own))
+        return lambda node, values, own: operation(
+            node, [low(one) for one in values], {short: low(own[short]) for short in own}
+        )
+
+    return {name: converted(name, operation) for name, operation in operations.items()}
+
+
 def batch_axis(axis: int) -> int:
     """Axis of a batch (samples first) for ``axis`` of one sample."""
     return axis + 1 if axis >= 0 else axis

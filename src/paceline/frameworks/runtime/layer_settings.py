@@ -1,4 +1,7 @@
-"""Settings of layers that are not in a graph; equal in all frameworks."""
+"""Settings of layers and optimisers that are not in a job; equal in all frameworks."""
+
+ADAM_BETAS, ADAM_EPSILON = (0.9, 0.999), 1e-8
+"""Decay of Adam's moments, and the number added to the root of the second, as in PyTorch."""
 
 LSTM_GATES = 4
 """Input, forget, cell and output, in this order."""

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from layer_graph import scores_program, whole_program
+from layer_graph import Operation, mixed_precision, scores_program, whole_program
+from layer_settings import ADAM_BETAS, ADAM_EPSILON
 from numpy_data import (
     CHANNELS_LAST,
     ArrayEpochs,
@@ -20,7 +21,7 @@ from numpy_data import (
     initial_weights,
     loss_and_correct,
 )
-from stepping import Training, require_plain_sgd
+from stepping import Training
 from tensorflow_counting import product_flops
 from tensorflow_layers import EVALUATION, OPERATIONS
 
@@ -42,19 +43,30 @@ def versions() -> Mapping[str, Any]:
     return {"framework": f"tensorflow {tf.__version__}", "numpy": np.__version__}
 
 
+def in_precision(job: Mapping[str, Any], functions: Mapping[str, Operation]) -> Any:
+    """``functions`` of operations in the precision of the job."""
+    if job["precision"] == "fp32":
+        return functions
+    return mixed_precision(functions, partial(as_type, tf.bfloat16), partial(as_type, tf.float32))
+
+
+def as_type(dtype: tf.DType, value: Any) -> Any:
+    """``value`` in a floating-point type; other tensors as they are."""
+    return tf.cast(value, dtype) if value.dtype.is_floating else value
+
+
 class TensorflowTraining(Training):
     """One rank's network, data and compiled step; a single rank trains without communication."""
 
     def __init__(self, job: dict, rank: int, world: int) -> None:
         if job["device"] == "cuda" and not tf.config.get_visible_devices("GPU"):
             raise RuntimeError("TensorFlow found no GPU")
-        require_plain_sgd(job)
         self.job, self.world = job, world
         self.synchronises = world > 1 and job["synchronise"]
         self.device = "/GPU:0" if job["device"] == "cuda" else "/CPU:0"
         with tf.device(self.device):
             self.weights, self.loss_of = self.build_network()
-            self.velocities = [tf.Variable(tf.zeros_like(w), trainable=False) for w in self.weights]
+            self.moments = self.initial_moments()
             self.epochs: Any = ArrayEpochs(job, rank, world) if job.get("epochs") else None
             made = [] if self.epochs else batches(job, rank, world)
             self.data = [self.as_constants(batch) for batch in made]
@@ -73,10 +85,10 @@ class TensorflowTraining(Training):
             for name, value in initial_statistics(graph).items()
         }
         program, parameters = whole_program(graph), {**trained, **running}
-        self.all_parameters = parameters
+        self.all_parameters, functions = parameters, in_precision(self.job, OPERATIONS)
 
         def loss_of(batch: Batch) -> Any:
-            return program.run(OPERATIONS, parameters, batch)
+            return program.run(functions, parameters, batch)
 
         return list(trained.values()), loss_of
 
@@ -106,7 +118,10 @@ class TensorflowTraining(Training):
     def scores(self) -> Any:
         """Output of the network for a batch, as one graph."""
         program = scores_program(self.job["graph"])
-        return tf.function(lambda batch: program.run(EVALUATION, self.all_parameters, batch))
+        functions = in_precision(self.job, EVALUATION)
+        return tf.function(
+            lambda batch: as_type(tf.float32, program.run(functions, self.all_parameters, batch))
+        )
 
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Compile ``function`` of a batch as one graph; subclasses run it in a strategy."""
@@ -123,21 +138,48 @@ class TensorflowTraining(Training):
             tf.convert_to_tensor(gradient) for gradient in tape.gradient(loss, self.weights)
         ]
 
+    def initial_moments(self) -> list[list[tf.Variable]]:
+        """State of the optimiser: velocities of SGD, or both moments of Adam."""
+        name = self.job["optimiser"]["name"]
+        if name not in ("sgd", "adam", "adamw"):
+            raise ValueError(f"unknown optimiser '{name}'; choose sgd, adam or adamw")
+        self.steps = tf.Variable(0.0, trainable=False)
+        return [
+            [tf.Variable(tf.zeros_like(weight), trainable=False) for weight in self.weights]
+            for _ in range(1 if name == "sgd" else 2)
+        ]
+
     def update(self, gradients: list) -> None:
-        """SGD with momentum and weight decay, as PyTorch defines them."""
+        """SGD with momentum, Adam or AdamW, and weight decay, as PyTorch defines them."""
         settings = self.job["optimiser"]
-        rate, momentum = settings["learning_rate"], settings["momentum"]
-        decay = settings["weight_decay"]
-        for weight, velocity, gradient in zip(
-            self.weights, self.velocities, gradients, strict=True
-        ):
-            tf.raw_ops.ResourceApplyMomentum(
-                var=weight.handle,
-                accum=velocity.handle,
-                lr=rate,
-                grad=gradient + decay * weight if decay else gradient,
-                momentum=momentum,
-            )
+        rate, decay = settings["learning_rate"], settings["weight_decay"]
+        decoupled = settings["name"] == "adamw"
+        if settings["name"] != "sgd":
+            steps = self.steps.assign_add(1.0)
+            powers = [beta**steps for beta in ADAM_BETAS]
+        for weight, gradient, *moments in zip(self.weights, gradients, *self.moments, strict=True):
+            if decay and decoupled:
+                weight.assign_sub(rate * decay * weight)
+            shared = {
+                "var": weight.handle,
+                "lr": rate,
+                "grad": gradient + decay * weight if decay and not decoupled else gradient,
+            }
+            if settings["name"] == "sgd":
+                tf.raw_ops.ResourceApplyMomentum(
+                    accum=moments[0].handle, momentum=settings["momentum"], **shared
+                )
+            else:
+                tf.raw_ops.ResourceApplyAdam(
+                    m=moments[0].handle,
+                    v=moments[1].handle,
+                    beta1_power=powers[0],
+                    beta2_power=powers[1],
+                    beta1=ADAM_BETAS[0],
+                    beta2=ADAM_BETAS[1],
+                    epsilon=ADAM_EPSILON,
+                    **shared,
+                )
 
     def whole_step(self, batch: Batch) -> Any:
         loss, gradients = self.gradients(batch)
@@ -151,7 +193,7 @@ class TensorflowTraining(Training):
 
     def collective(self, batch: Batch) -> Any:
         """Mean over ranks of buffers of the gradients' sizes."""
-        return self.mean_of_ranks([tf.identity(velocity) for velocity in self.velocities])
+        return self.mean_of_ranks([tf.identity(moment) for moment in self.moments[0]])
 
     def run(self, name: str, index: int) -> Any:
         """Run a compiled part on the batch of a step."""

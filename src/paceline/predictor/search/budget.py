@@ -1,6 +1,5 @@
 """Plans for a training run within a budget and a deadline."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,14 +14,6 @@ class Limits:
 
     budget: float | None = None
     deadline: float | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("budget", "deadline"):
-            value = getattr(self, name)
-            if value is not None and not (math.isfinite(value) and value > 0):
-                raise InputError(
-                    f"{name} must be positive (got {value:g})", "give a number above 0"
-                )
 
     def are_met(self, run: TrainingRun, *, surely: bool = False) -> bool:
         """Whether the estimate meets the limits, or ``surely`` the upper end of the interval."""

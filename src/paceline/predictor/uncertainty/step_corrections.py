@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from paceline.constants import built_from_constants, numbers_of
-from paceline.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +25,6 @@ class StepCorrections:
     bandwidth_factor: float = 1.0
     overhead_seconds: float = 0.0
     notes: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        share = self.unhidden_share
-        if self.compute_factor <= 0 or self.bandwidth_factor <= 0:
-            raise InputError(
-                "compute_factor and bandwidth_factor must be positive", "use 1 for no correction"
-            )
-        if share is not None and not 0.0 <= share < 1.0:
-            raise InputError(f"unhidden_share must be in [0, 1) (got {share})", "give a fraction")
 
     @property
     def interference(self) -> float | None:
