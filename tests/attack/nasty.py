@@ -8,6 +8,9 @@ from typing import Any
 
 from mutations import MUTATIONS
 
+HANG_SECONDS = 900.0
+"""Time limit of a command: far above its duration on a machine with forty busy programs."""
+
 DEEP = "[" * 100_000
 VALUES: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 3, 10**6, 10**18, 10**400, -(10**400), 1e308, 1e-308, -0.5, 2.5,

@@ -27,7 +27,15 @@ from mutations import SAMPLES
 from PIL import Image
 
 import paceline
-from attack.nasty import VALUES, json_text, spoilt, spoilt_bytes, spoilt_json, spoilt_toml
+from attack.nasty import (
+    HANG_SECONDS,
+    VALUES,
+    json_text,
+    spoilt,
+    spoilt_bytes,
+    spoilt_json,
+    spoilt_toml,
+)
 from importers.test_fuzz import fuzz as fuzz_logs_and_traces
 from paceline.cli.main import cli
 from paceline.errors import InputError, PacelineError, PacelineWarning
@@ -349,7 +357,9 @@ def prepared_study(rng, folder):
     if not whole.exists():
         design = Design.randomised([quick.job(world_size=2), quick.job(resources=True)], 1, 1)
         prepare_study(design, "far", whole, 60.0)
-        subprocess.run([whole / "launches.sh"], check=True, timeout=120, capture_output=True)
+        subprocess.run(
+            [whole / "launches.sh"], check=True, timeout=HANG_SECONDS, capture_output=True
+        )
         shutil.rmtree(whole / "workers")
     damaged, store = folder / "damaged", folder / "collected.db"
     for left in (damaged, folder / "launches"):

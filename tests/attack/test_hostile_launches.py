@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from attack.nasty import HANG_SECONDS
 from paceline.errors import PacelineError
 from paceline.launch import LaunchRequest, LaunchSettings
 from paceline.launch.launch_script import PreparedLaunch, launch_name
@@ -138,7 +139,9 @@ def test_scripts_run_nothing_but_their_programs(name, field, sandbox, size):
                 lines[-1:] = shell_lines(yaml.safe_load(script.read_text()), folder)
         for line in lines:
             with_id = {**os.environ, "SLURM_ARRAY_TASK_ID": "0"}
-            subprocess.run(["sh", "-c", line], env=with_id, capture_output=True, timeout=60)
+            subprocess.run(
+                ["sh", "-c", line], env=with_id, capture_output=True, timeout=HANG_SECONDS
+            )
         assert not list(sandbox.rglob(MADE)), f"{name}, {field}: {value!r} ran a command"
 
 
@@ -195,7 +198,7 @@ def test_launch_files_hold_arguments_as_they_are(tmp_path, size):
             cwd=tmp_path,
             env={**os.environ, "RANK": "0", "WORLD_SIZE": "1"},
             capture_output=True,
-            timeout=60,
+            timeout=HANG_SECONDS,
         )
         assert json.loads((folder / "rank-0.exit").read_text())["code"] == 0
     assert not list(tmp_path.rglob(MADE))

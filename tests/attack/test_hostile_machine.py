@@ -21,6 +21,7 @@ import pytest
 from builders import a_launch, an_outcome
 from measurement import quick
 
+from attack.nasty import HANG_SECONDS
 from attack.test_kills import VICTIMS, check_nobody_is_left, check_whole, finished
 from paceline.launch import launch_files
 from paceline.launch.onhost.addresses import free_port
@@ -81,7 +82,7 @@ def paceline(*words, **options):
         [sys.executable, "-m", "paceline", *map(str, words)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANG_SECONDS,
         **options,
     )
 
@@ -172,7 +173,7 @@ UNPRIVILEGED = ["setpriv", "--inh-caps=-all", "--bounding-set=-all", "--"]
 
 def unprivileged(*words, **options):
     command = [*UNPRIVILEGED, sys.executable, "-m", "paceline", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+    return subprocess.run(command, capture_output=True, text=True, timeout=HANG_SECONDS, **options)
 
 
 @needs_root
@@ -240,7 +241,7 @@ def test_clock_steps_change_no_result(size, tmp_path):
         for number in range(size(1, 5)):
             store = tmp_path / f"{number}.db"
             command = [sys.executable, VICTIMS, "measure", store]
-            assert subprocess.run(command, env=environment, timeout=120).returncode == 0
+            assert subprocess.run(command, env=environment, timeout=HANG_SECONDS).returncode == 0
             with Store(store) as opened:
                 launches = opened.launches("study")
             assert Counter(one.status for one in launches) == {Status.FINISHED: 8}
@@ -258,7 +259,7 @@ def test_two_studies_of_one_store_run_at_once(tmp_path):
     runners = [
         subprocess.Popen([sys.executable, VICTIMS, "measure", store, name]) for name in ("a", "b")
     ]
-    assert [runner.wait(timeout=180) for runner in runners] == [0, 0]
+    assert [runner.wait(timeout=HANG_SECONDS) for runner in runners] == [0, 0]
     check_whole(store)
     with Store(store) as opened:
         for name in ("a", "b"):
@@ -320,7 +321,7 @@ def test_permissions_that_change_lose_no_finished_launch(tmp_path):
         folder.chmod(0o500)
         time.sleep(0.5)
         folder.chmod(0o700)
-        _, said = process.communicate(timeout=120)
+        _, said = process.communicate(timeout=HANG_SECONDS)
         assert process.returncode in (0, 1, 2), said
         now = finished(store)
         assert known <= now
@@ -446,7 +447,7 @@ def test_a_long_study_that_is_interrupted_runs_each_position_once(size, tmp_path
             assert process.wait(timeout=rng.uniform(0.0, size(0.3, 15))) == 0
             break
         process.send_signal(rng.choice((signal.SIGKILL, signal.SIGTERM, signal.SIGINT)))
-        process.wait(timeout=60)
+        process.wait(timeout=HANG_SECONDS)
         kills += 1
         now = outcomes(store)
         assert now >= known

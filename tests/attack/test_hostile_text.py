@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from builders import a_launch, an_outcome
 
+from attack.nasty import HANG_SECONDS
 from paceline.step import Phase, Task
 from paceline.step.schedule import schedule
 from paceline.store import LayerTiming, Outcome, Status, Store
@@ -107,7 +108,7 @@ def on_a_terminal(words: list[str], folder: Path) -> str:
     except OSError:
         pass
     os.close(ours)
-    process.wait(timeout=120)
+    process.wait(timeout=HANG_SECONDS)
     return sent.decode(errors="replace")
 
 
@@ -211,7 +212,10 @@ def test_a_report_stays_where_it_is_asked_for(tmp_path, monkeypatch):
         store.complete(a_launch("a1", study="../evil", outcome=an_outcome()))
     words = ["report", "../evil", "--store", str(tmp_path / "store.db")]
     answer = subprocess.run(
-        [sys.executable, "-m", "paceline", *words], capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "paceline", *words],
+        capture_output=True,
+        text=True,
+        timeout=HANG_SECONDS,
     )
     assert answer.returncode == 0, answer.stderr
     assert not (tmp_path / "evil.html").exists()

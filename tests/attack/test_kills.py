@@ -17,6 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from attack.nasty import HANG_SECONDS
 from paceline.store import Status, Store
 
 VICTIMS = Path(__file__).with_name("victims.py")
@@ -45,7 +46,7 @@ def kill_somewhen(rng: random.Random, kind: str, store: Path, longest: float) ->
     if rng.random() < 0.25:
         time.sleep(rng.uniform(0.0, 0.2))
         process.send_signal(rng.choice(SIGNALS))
-    process.wait(timeout=60)
+    process.wait(timeout=HANG_SECONDS)
     return True
 
 
@@ -98,7 +99,7 @@ def test_a_study_that_is_killed_loses_and_doubles_nothing(size, tmp_path):
             kills += killed
             if not killed and store.exists():
                 break
-        assert start("measure", store).wait(timeout=120) == 0
+        assert start("measure", store).wait(timeout=HANG_SECONDS) == 0
         check_whole(store)
         with Store(store) as opened:
             launches = opened.launches("study")
@@ -122,7 +123,7 @@ def test_a_script_that_is_killed_leaves_nothing_running(kind, size, tmp_path):
         now = finished(store)
         assert known <= now
         known = now
-    assert start(kind, store).wait(timeout=120) == 0
+    assert start(kind, store).wait(timeout=HANG_SECONDS) == 0
     check_whole(store)
     with Store(store) as opened:
         launches = opened.launches()
@@ -147,7 +148,7 @@ def test_a_comparison_that_is_killed_leaves_nothing_running(size, tmp_path):
         )
         time.sleep(rng.uniform(1.0, 12.0))
         process.send_signal(rng.choice(SIGNALS))
-        process.wait(timeout=60)
+        process.wait(timeout=HANG_SECONDS)
         check_nobody_is_left(tmp_path)
     if store.exists():
         check_whole(store)
@@ -156,7 +157,7 @@ def test_a_comparison_that_is_killed_leaves_nothing_running(size, tmp_path):
 def test_a_study_that_is_resumed_twice_at_once_is_run_once(tmp_path):
     store = tmp_path / "store.db"
     both = [start("measure", store) for _ in range(2)]
-    codes = sorted(process.wait(timeout=120) for process in both)
+    codes = sorted(process.wait(timeout=HANG_SECONDS) for process in both)
     assert codes in ([0, 1], [0, 0])  # refused, or begun when the other was done
     with Store(store) as opened:
         positions = [one.job["position"] for one in opened.launches("study")]
@@ -172,7 +173,7 @@ def test_output_that_cannot_be_written_stops_nothing(tmp_path):
     words = [sys.executable, "-m", "paceline", "run", "--store", str(tmp_path / "s.db"), "--"]
     with full.open("wb") as output:
         answer = subprocess.run(
-            [*words, sys.executable, "-c", code], stdout=output, stderr=output, timeout=120
+            [*words, sys.executable, "-c", code], stdout=output, stderr=output, timeout=HANG_SECONDS
         )
     assert answer.returncode == 1
     with Store(tmp_path / "s.db") as opened:

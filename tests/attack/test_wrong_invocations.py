@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from builders import a_launch, an_outcome
 
+from attack.nasty import HANG_SECONDS
 from paceline.cli.main import main
 from paceline.store import Status, Store
 
@@ -110,7 +111,7 @@ def test_one_way_of_a_sweep_is_shown(processes, capsys, monkeypatch):
 def paceline(*words, **options):
     environment = {**os.environ, **options.pop("environment", {})}
     return subprocess.run(
-        [sys.executable, "-m", "paceline", *words], env=environment, timeout=120, **options
+        [sys.executable, "-m", "paceline", *words], env=environment, timeout=HANG_SECONDS, **options
     )
 
 
@@ -131,7 +132,7 @@ def test_a_locale_without_our_characters_loses_only_these(variables):
 
 def code_with_closed(streams, *words):
     line = f"{shlex.join([sys.executable, '-m', 'paceline', *words])} {streams}"
-    return subprocess.run(line, shell=True, capture_output=True, timeout=120).returncode
+    return subprocess.run(line, shell=True, capture_output=True, timeout=HANG_SECONDS).returncode
 
 
 @pytest.mark.parametrize("streams", [">&-", "2>&-", "<&- >&- 2>&-"])
@@ -198,7 +199,7 @@ def test_a_reader_that_goes_away_ends_as_in_a_shell():
     process.stdout.close()
     assert process.stderr is not None
     said = process.stderr.read()
-    assert (process.wait(timeout=60), said) == (128 + signal.SIGPIPE, b"")
+    assert (process.wait(timeout=HANG_SECONDS), said) == (128 + signal.SIGPIPE, b"")
 
 
 def test_a_demo_that_cannot_be_made_leaves_nothing(tmp_path, called):

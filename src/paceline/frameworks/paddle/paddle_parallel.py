@@ -103,15 +103,9 @@ class ParallelTraining(Training):
             for batch in batches(job, rank, world)
         ]
 
-    def loss(self, model: Any, index: int) -> Any:
-        """Forward pass of a step's batch in the precision of the job."""
-        low = self.job["precision"] == "bf16"
-        with paddle.amp.auto_cast(enable=low, dtype="bfloat16", level="O1"):
-            return model(*self.data[index % len(self.data)])
-
     def gradients(self, model: Any, index: int) -> Any:
         """Forward and backward pass of a step's batch, including the mean over ranks."""
-        loss = self.loss(model, index)
+        loss = model(*self.data[index % len(self.data)])
         loss.backward()
         return loss
 
@@ -151,7 +145,7 @@ class ParallelTraining(Training):
                 dist.all_reduce(buffer)
 
         parts: dict[str, Callable[[int], Any]] = {
-            "forward": lambda index: self.loss(self.network, index),
+            "forward": lambda index: self.network(*self.data[index % len(self.data)]),
             "forward_backward": forward_backward,
             "local_step": local_step,
         }
