@@ -460,4 +460,99 @@ MORE_PROGRAMS = {
         30,
         size=10**6,
     ),
+    "eta_decides_stride": Program(
+        lambda s: (
+            f"INFO run.py(40): it: {s.n}/90000, rate: 0.01, eta: {clock(s.dt * (90000 - s.n), True)}, "
+            f"time: {s.dt * 20:.2f}, loss: {s.loss:.4f}"
+        ),
+        0.71,
+        20,
+        24,
+        size=10**6,
+    ),
+    "eta_of_epochs": Program(
+        lambda s: (
+            f"epoch {s.e + 1}/20 iter {s.k}/{s.size} eta: {clock(s.dt * (20 * s.size - s.n), True)} "
+            f"time: {s.dt * 20:.2f} loss: {s.loss:.4f}"
+        ),
+        0.71,
+        20,
+        24,
+        unclear=True,
+    ),
+    "table_of_iterations": Program(
+        lambda s: f"| {s.n:<10} | {s.loss:.5f} | {s.busy:.2f}s |",
+        0.91,
+        5,
+        24,
+        head=(
+            "+------------+---------+--------------+",
+            "| Iteration  | Loss    | Elapsed Time |",
+            "+------------+---------+--------------+",
+        ),
+        size=10**6,
+    ),
+    "unnamed_counter": Program(
+        lambda s: (
+            f"0 {s.n} {s.at()} {{'loss': '{s.loss:.4f}', 'tok/stp': '524,288.0', "
+            f"'s/stp': '{s.dt:.3f}', 'gpu_mem_use': '46%'}}"
+        ),
+        2.2,
+        9,
+        24,
+        size=10**6,
+    ),
+    "rounds_of_games": Program(
+        lambda s: f"{s.n} loss {s.loss:.4f} took {s.dt * 37:.2f}s",
+        0.4,
+        1,
+        24,
+        size=10**6,
+        unclear=True,
+    ),
+    "mean_that_falls": Program(
+        lambda s: f"Step {s.n} [{s.dt + 80 / (s.n - s.begun):.3f} sec/step, loss={s.loss:.5f}]",
+        1.7,
+        1,
+        24,
+        size=10**6,
+        unclear=True,
+    ),
+    "training_time_of_validation": Program(
+        lambda s: (
+            f"step:{s.n}/6000 val_loss:{s.loss:.4f} train_time:{1e3 * s.busy:.0f}ms "
+            f"step_avg:{1e3 * s.busy / s.n:.2f}ms"
+        ),
+        0.26,
+        125,
+        24,
+        size=10**6,
+    ),
+    "tokens_of_a_step_in_the_head": Program(
+        lambda s: f"step {s.n:6d} | loss {s.loss:.4f} | lr 1.7e-04 | {32.768 / s.dt:.1f}k tok/s",
+        0.87,
+        10,
+        24,
+        head=("Params : 299,392,704", "Tokens / optimizer step : 32,768", "Max steps : 100,000"),
+        size=10**6,
+    ),
+    "losses_in_the_name_of_a_bar": Program(
+        lambda s: bar(f"d: {0.3 - s.loss / 9:.3f};gen: {s.loss / 9:.3f}", s.n, 20000, s.busy),
+        2.1,
+        10,
+        24,
+        size=10**6,
+    ),
+    "source_in_front": Program(
+        lambda s: f"step:{s.n}/9000 train_loss:{s.loss:.4f} train_time:{1e3 * s.busy:.0f}ms",
+        0.23,
+        10,
+        24,
+        head=(
+            "class Sharded(Optimizer):",
+            "    def __init__(self, params, rank=0, world_size=1):",
+            "        self.world_size = world_size",
+        ),
+        size=10**6,
+    ),
 }

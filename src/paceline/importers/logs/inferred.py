@@ -22,6 +22,7 @@ from paceline.importers.logs.inference.step_time import (
     StepEstimate,
     agrees,
     step_estimates,
+    time_left,
 )
 from paceline.importers.logs.inference.training_series import Series, training_series
 from paceline.importers.logs.inference.vocabulary import Vocabulary
@@ -37,6 +38,8 @@ CLEAR_OF_PROGRAM = 2
 """Least number of records of a series of a known program."""
 CLEAR_STAMPS = 6
 """Least number of records of a series that only time stamps measure."""
+LEFT_WITHIN = 0.15
+"""Relative difference of a step time and the printed time to the end, which is a mean of its own."""
 PAUSES = 1.3
 """Ratio of time stamps to printed step times above which the log is refused."""
 
@@ -73,8 +76,9 @@ class InferringReader:
         if self.series:
             named = self.series.lower()
             candidates = [one for one in candidates if one.is_named(named)]
-        if self.marks:
+        if self.marks or (log.ranks or 1) == 1:  # else the rates may be those of one rank
             _state_amounts(candidates, log)
+        if self.marks:
             for one in candidates:
                 one.counts_steps = not self.vocabulary.counts_samples
         chosen = _main_series(candidates, log)
@@ -243,6 +247,10 @@ def _agreed(series: Series, log: LogBuilder) -> StepEstimate | None:
         if stamps.is_certain and len(series.records) >= CLEAR_STAMPS:
             return _fine(stamps, log)
     if unclear:
+        left = time_left(series)
+        near = [one for one in unclear if left and agree(one.seconds, left, LEFT_WITHIN * left)]
+        if len(near) == 1:
+            return near[0]
         log.warn(
             f"unclear whether '{unclear[0].source}' is the time of one step or of all steps since "
             "the last line, and its unit: the log has neither time stamps nor rates that decide it"

@@ -20,6 +20,8 @@ _PATTERNS = {
     "batch_per_device": r"\b(?:instantaneous )?(?:train[ _])?(?:micro[ _])?batch[ _]size "
     rf"{_EACH}{_IS}"
     rf"|\bper_device_train_batch_size{_IS}|\btrain_micro_batch_size_per_gpu{_IS}",
+    "tokens_per_step": r"\btok(?:en)?s?\s*(?:/|per)\s*(?:(?:optimizer|global|training)[ _])?"
+    rf"(?:step|iteration|update|batch)(?: will be)?{_IS}",
     "accumulation": rf"\bgradient[ _]accumulation[ _]steps{_IS}|\baccumulate_grad_batches{_IS}"
     rf"|\bgrad_accum(?:_steps)?{_IS}",
 }
@@ -27,7 +29,12 @@ _IN_TOKENS = re.compile(r"batch[_ -]type\W+(?:tokens?|tok)\b|max[_ ]tokens?[_ ]p
 """Batches of a number of tokens, not of samples (JoeyNMT, OpenNMT, Sockeye)."""
 _COMPILED = {name: re.compile(pattern, re.I) for name, pattern in _PATTERNS.items()}
 _NUMBERS = ("ranks", "nodes", "global_batch", "batch_per_rank", "sequence_length")
-_NEEDLE = re.compile(r"batch|world|num|nodes|gpus|accum|training", re.I)
+_CODE = re.compile(
+    r"^\s*(?:def|class|import|from|return|assert|if|elif|for|while|with|parser)\b"
+    r"|\bself\b|\benviron\b|\bargs\.|add_argument"
+)
+"""Source code that a program prints in front of its log (modded-nanogpt), with its defaults."""
+_NEEDLE = re.compile(r"batch|tok|world|num|nodes|gpus|accum|training", re.I)
 
 
 @dataclass
@@ -52,7 +59,7 @@ class JobSettings:
                 return
         end = self.vocabulary.finished
         self.finished = self.finished or (end is not None and end.search(text) is not None)
-        if _NEEDLE.search(text) is None:
+        if _NEEDLE.search(text) is None or _CODE.search(text) is not None:
             return
         if _IN_TOKENS.search(text):
             self.unclear |= {"global_batch", "batch_per_device"}
@@ -76,6 +83,8 @@ class JobSettings:
         known = {name: value for name, value in self.found.items() if name not in self.unclear}
         for name in sorted(self.unclear & self.found.keys()):
             log.warn(f"several values of {name.replace('_', ' ')}, or tokens: none is used")
+        if "tokens_per_step" in known:
+            log.facts.setdefault("tokens_per_step", float(known["tokens_per_step"]))
         ranks, batch = known.get("ranks"), known.get("global_batch")
         each, accumulation = known.get("batch_per_device"), known.get("accumulation")
         part = (each or 0) * (accumulation or 1)

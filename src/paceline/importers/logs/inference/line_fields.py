@@ -32,6 +32,7 @@ class FieldKind(StrEnum):
     SAMPLES_SEEN = "samples since the start"
     ELAPSED = "seconds since the start"
     INTERVAL = "seconds since the last line"
+    REMAINING = "seconds to the end"
     OTHER = "other"
 
 
@@ -52,7 +53,7 @@ class LogField:
 
 
 _SECOND = r"(?:seconds?|secs?|s)"
-_STEP = r"(?:iterations?|iters?|its?|steps?|batch(?:es)?|ba|updates?|minibatch(?:es)?)"
+_STEP = r"(?:iterations?|iters?|its?|steps?|stps?|batch(?:es)?|ba|updates?|minibatch(?:es)?)"
 _SAMPLE = (
     r"(?:samples?|sequences?|seqs?|sents?|sentences?|images?|imgs?|ins|instances?|examples?"
     r"|ex|records?|frames?|videos?|clips?)"
@@ -123,8 +124,8 @@ def fields_of(text: str) -> tuple[LogField, ...]:
         if clock_at < len(text) and (match is None or clock_at <= match.start()):
             clock = clocks[clock_at]
             label = _label(text[end:clock_at]) or before
-            if not _ETA.search(text[end:clock_at]):
-                found.append(_clock_field(label, clock))
+            clocked = _clock_field(label, clock)
+            found.append(_remaining(clocked) if _ETA.search(text[end:clock_at]) else clocked)
             position = end = clock.end()
             before = label
             continue
@@ -142,9 +143,15 @@ def fields_of(text: str) -> tuple[LogField, ...]:
             field = _as_mean(field, found)
         if not _ETA.search(between[-20:]):
             found.append(field)
+        elif field.kind is FieldKind.SECONDS:
+            found.append(_remaining(field))
         before, position = field.label, max(stop, position)
         end = position
     return tuple(found)
+
+
+def _remaining(field: LogField) -> LogField:
+    return replace(field, label=f"{field.label} left", kind=FieldKind.REMAINING)
 
 
 def _as_mean(field: LogField, before: list[LogField]) -> LogField:
@@ -242,6 +249,9 @@ def _unit_of_label(label: str) -> tuple[FieldKind, float, bool]:
     for unit, scale in _TIME_UNITS:
         if re.fullmatch(rf"{unit}{_PER}{_STEP}", label.rstrip("+")):
             return FieldKind.STEP_SECONDS, scale, False
+    for unit, kind in ((_SAMPLE, FieldKind.SAMPLES), (_TOKEN, FieldKind.TOKENS)):
+        if re.fullmatch(rf"{unit}{_PER}{_STEP}", label.rstrip("+")):
+            return kind, 1.0, False
     name = label.rstrip("+").split("/")[-1] if "/sec" not in label and "/s" not in label else label
     name = name.rstrip("+")
     each = re.search(r"gpu|device|tgs|per[_ ](?:rank|worker|chip)", label) is not None

@@ -117,13 +117,13 @@ def add_rates(series: Series, log: LogBuilder, workers: int, is_known: bool) -> 
         # Rates of lines that were held back mean nothing.
         middle = statistics.median(rate for _, rate in own)
         is_even = mean_of_all and abs(mean_of_all - workers * middle) <= UNEVEN * workers * middle
-        if (
-            unstated
-            and is_even
-            and is_known
-            and (log.throughput is None or unit is RateUnit.SAMPLES)
-        ):
+        if not unstated or not is_even or not (log.throughput is None or unit is RateUnit.SAMPLES):
+            continue
+        if is_known:
             log.rate(mean_of_all, source, unit, scope)
+        elif not log.steps and scope is RateScope.GLOBAL and (log.ranks or 1) == 1:
+            log.rate(mean_of_all, source, unit, scope)
+            log.warn(f"the log does not state whether its {unit}/s are those of one process")
 
 
 def _check_batch(log: LogBuilder, products: list[tuple[float, float]]) -> None:

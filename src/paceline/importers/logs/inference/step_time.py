@@ -23,6 +23,9 @@ UNEVEN = 0.25
 UNCLEAR_SECONDS = 10.0
 """Numbers without a unit above it may be milliseconds."""
 STAMPS = "time stamps"
+FEW = 5
+FALLEN = 1.3
+"""Ratio of first and last time, if all fall, above which they are means since the start."""
 SHARE = 0.3
 """Least share of the records of a series that must have a field."""
 
@@ -340,8 +343,28 @@ def _per_record(
         return None
     covered = series.covered()
     times = tuple((step, covered.get((segment, step), 1), one) for segment, step, one in each)
+    if _is_running_mean([seconds for *_, seconds in each]):
+        return None
     estimate = StepEstimate(source, times, rounding, is_certain)
     return estimate if _is_steady(estimate) else None
+
+
+def _is_running_mean(values: list[float]) -> bool:
+    """Whether times only fall, by a lot: means since a start that includes compilation."""
+    falls = sum(after <= before for before, after in pairwise(values))
+    return len(values) > FEW and falls == len(values) - 1 and values[0] > FALLEN * values[-1]
+
+
+def time_left(series: Series) -> float | None:
+    """Seconds per step by the printed time to the end; None where epochs make it ambiguous."""
+    found = []
+    for record in series.records:
+        left = [one for one in record.fields.values() if one.kind is FieldKind.REMAINING]
+        if any("epoch" in label for label in record.fields):
+            return None
+        if len(left) == 1 and record.total and record.total > record.step:
+            found.append(left[0].value / (record.total - record.step))
+    return statistics.median(found) if len(found) >= SHARE * len(series.records) else None
 
 
 def _rounding(series: Series, label: str) -> float:

@@ -1,10 +1,11 @@
 """Group the lines of a log into series of records that a step counter orders."""
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 
 from paceline.importers.logs.inference.line_fields import (
     FieldKind,
@@ -12,6 +13,7 @@ from paceline.importers.logs.inference.line_fields import (
     fields_of,
     line_stamp,
 )
+from paceline.importers.logs.inference.table_rows import TableRows
 from paceline.importers.logs.inference.vocabulary import Vocabulary
 from paceline.importers.logs.parsing.log_lines import LogLine
 
@@ -23,6 +25,13 @@ LOOKED_AT = 4000
 MOST_LABELS = 10_000
 MOST_VALUES = 20
 """Values of a label that are told apart."""
+LONGEST_TEMPLATE = 80
+FIRST_FIELDS = 4
+"""Numbers at the begin of a line that may be a counter without a name."""
+FEWEST_ADVANCES = 3
+EVENLY = 0.8
+"""Least share of lines in which a counter without a name advances by the same amount."""
+UNNAMED = "unnamed"
 
 _COUNTER = re.compile(
     r"(?:^|[\s_/.(])(?:global[_ ])?"
@@ -42,6 +51,9 @@ _OTHER_PHASE = re.compile(
     r"|saving|saved|checkpoint|resum|filter|extract|\bwarm(?:ing)?[ -]?up|profil|autotun|calibrat",
     re.I,
 )
+_TRAINING_TIME = re.compile(r"\btrain(?:ing)?[_ ]?time", re.I)
+_UNNAMED = re.compile(r"\+?|[a-z]")
+_DIGITS = re.compile(r"[\d.,:]*\d[\d.,:]*|\bnan\b")
 _INDENTS = (" ", "\t")
 _SOURCE = re.compile(r"[\w-]+(?:[./][\w<>-]+)+:\d+(?=:\w|[\])]| [-|])")
 """Module and line of a logger (``examples/test:325:train_step``), which name no phase."""
@@ -63,7 +75,7 @@ class StepLineRecord:
     """One printed step: its counter, the fields of its line and the stamp of the line.
 
     ``segment`` counts restarts of the counter (epochs, resumed runs): steps of different segments
-    are not compared.
+    are not compared. ``total`` is the last step, where the line states it.
     """
 
     step: int
@@ -71,6 +83,7 @@ class StepLineRecord:
     fields: dict[str, LogField]
     stamp: float | None
     resolution: float
+    total: float | None = None
 
 
 @dataclass
@@ -153,13 +166,15 @@ def training_series(lines: Iterable[LogLine], vocabulary: Vocabulary) -> tuple[l
     rest = iter(lines)
     begin = list(islice(rest, LOOKED_AT))
     constant, epochs_of = _constant_labels(begin)
+    unnamed = _unnamed_counters(begin, constant)
+    rows = TableRows(_is_counter)
     for number, line in enumerate(chain(begin, rest), 1):
-        text = _RANGE.sub(r"\2 \1 ", _ABSENT.sub("", line.text))
+        text = rows.labelled(_RANGE.sub(r"\2 \1 ", _ABSENT.sub("", line.text)))
         begins = _BEGINS.search(text)
         if begins is not None:
             begun = int(begins[1])
             _begin_all(known.values(), begun)
-        is_other = _OTHER_PHASE.search(_SOURCE.sub("", text)) is not None
+        is_other = _is_other_phase(text)
         if not text.strip() or is_other or _is_bar(text, labels):
             if is_other and not text.startswith(_INDENTS):
                 latest.pop(line.rank, None)
@@ -169,6 +184,9 @@ def training_series(lines: Iterable[LogLine], vocabulary: Vocabulary) -> tuple[l
         is_epoch = counter is None and (line.rank not in latest or not text.startswith(_INDENTS))
         if is_epoch:
             counter = _epoch_counter(found, constant)
+        place = None if counter is not None and not is_epoch else unnamed.get(_template(text))
+        if place is not None and place < len(found) and found[place].is_integer:
+            counter, is_epoch = replace(found[place], label=UNNAMED), False
         if counter is None:
             _join(latest, line.rank, found, number)
             continue
@@ -184,6 +202,47 @@ def training_series(lines: Iterable[LogLine], vocabulary: Vocabulary) -> tuple[l
         _append(series, counter, found, text)
         latest[line.rank] = (series, number)
     return [one for one in known.values() if len(one.records) >= 2], number
+
+
+def _is_other_phase(text: str) -> bool:
+    """Whether a line belongs to evaluation, loading or saving, unless it states a training time."""
+    text = _SOURCE.sub("", text)
+    return _OTHER_PHASE.search(text) is not None and _TRAINING_TIME.search(text) is None
+
+
+def _template(text: str) -> str:
+    """The begin of a line without its numbers, which lines of one kind have in common."""
+    return _DIGITS.sub("#", text[:LONGEST_TEMPLATE])[: LONGEST_TEMPLATE // 2]
+
+
+def _unnamed_counters(lines: Iterable[LogLine], constant: set[str]) -> dict[str, int]:
+    """Position of the counter in lines whose counter has no label that names steps, by template.
+
+    Such an integer advances from line to line by the same amount; where several do (samples,
+    tokens), the slowest is the counter.
+    """
+    columns: dict[tuple[str, int], list[float]] = {}
+    for line in lines:
+        if _TRAINING.search(line.text) is None or _is_other_phase(line.text):
+            continue
+        fields = fields_of(line.text)
+        if _counter(fields, constant, line.text) is not None:
+            continue
+        template = _template(line.text)
+        for at, one in enumerate(fields[:FIRST_FIELDS]):
+            is_unnamed = _UNNAMED.fullmatch(one.label) and one.label not in constant - {""}
+            if one.is_integer and one.kind is FieldKind.PLAIN and not one.total and is_unnamed:
+                columns.setdefault((template, at), []).append(one.value)
+    found: dict[str, tuple[float, int]] = {}
+    for (template, at), values in columns.items():
+        advances = Counter(after - before for before, after in pairwise(values))
+        if not advances:
+            continue
+        stride, times = advances.most_common(1)[0]
+        slower = stride < found.get(template, (math.inf, 0))[0]
+        if stride > 0 and times >= max(FEWEST_ADVANCES, EVENLY * len(values)) and slower:
+            found[template] = (stride, at)
+    return {template: at for template, (_, at) in found.items()}
 
 
 def _is_counter(label: str) -> bool:
@@ -298,6 +357,7 @@ def _append(series: Series, counter: LogField, fields: Sequence[LogField], text:
             _by_label(one for one in fields if one is not counter),
             None if stamp is None else stamp[0],
             1.0 if stamp is None else stamp[1],
+            counter.total,
         )
     )
 

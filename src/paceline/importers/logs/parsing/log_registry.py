@@ -108,7 +108,7 @@ def read_log(path: Path, program: str | None = None, series: str = "") -> Parsed
         return read
     # Programs change their lines: a log without a time that its reader knows is read by inference.
     inferred = InferringReader(series=series).read(read_lines(path))
-    if inferred.steps or inferred.contradictions:
+    if _has_times(inferred):
         return inferred
     if read is not None:
         return read

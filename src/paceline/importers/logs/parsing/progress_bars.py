@@ -56,6 +56,11 @@ _COLUMNS = re.compile(r"^\s*\d+/\d+(?:\s+[\d.]+[GM]?)(?:\s+(?:[\d.]+|nan)){3,}:?
 """Epoch, memory and losses in front of a bar (YOLOv5 and later, Ultralytics)."""
 _LOSS = re.compile(r"loss|\bppl\b|\blr\b|v_num", re.I)
 """Metrics that training bars show after the rate."""
+_METRIC = re.compile(r"[a-z]\w*\s*[:=]\s*-?\d+\.\d+", re.I)
+_SCORE = re.compile(r"acc|\biou|dice|psnr|ssim|bleu|\bwer\b|\bf1\b|score|\bmae\b|recall|precision", re.I)
+"""Metrics that evaluation bars show in front of the rate."""
+CHANGING = 4
+"""Different names of a bar by which the metrics in its name are those of steps (``gen: 0.12``)."""
 _TRAINER_ROW = re.compile(r"^\s*\{'loss': .*'learning_rate': ")
 
 
@@ -100,8 +105,10 @@ class Bars:
                 return
             bar = self._shown[kind] = _Bar(name, total)
             self._bars.append(bar)
+        bar.names |= {name} if len(bar.names) < CHANGING else set()
         bar.trains = bar.trains or bool(
-            _TRAINING.search(name)
+            (len(bar.names) == CHANGING and _METRIC.search(name) and not _SCORE.search(name))
+            or _TRAINING.search(name)
             or _COLUMNS.search(name)
             or _LOSS.search(name)
             or _LOSS.search(line.text, match.end())
@@ -171,6 +178,7 @@ class _Bar:
         self.name, self.total = name, total
         self.done, self.seconds, self.rate, self.rate_rounding = 0, 0.0, 0.0, 0.0
         self.trains = False
+        self.names: set[str] = set()
         self.begun: tuple[int, float] = (0, 0.0)
         self._quick, self._slow = (0, 0.0), (0, 0.0)
         self._closing = (0.0, 0.0, 0.0)
@@ -236,7 +244,7 @@ class _Bar:
 
 def kind_of(name: str, total: int) -> tuple[str, int]:
     """Name of a bar without numbers, and its length."""
-    return re.sub(r"(?:[\d.]+(?:e[-+]?\d+)?|nan|\s)+", " ", name).strip(), total
+    return re.sub(r"(?:-?[\d.]+(?:e[-+]?\d+)?|nan|\s)+", " ", name).strip(), total
 
 
 def _steps(text: str) -> int | None:
