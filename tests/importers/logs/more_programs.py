@@ -511,7 +511,7 @@ MORE_PROGRAMS = {
         unclear=True,
     ),
     "mean_that_falls": Program(
-        lambda s: f"Step {s.n} [{s.dt + 80 / (s.n - s.begun):.3f} sec/step, loss={s.loss:.5f}]",
+        lambda s: f"Step {s.n} [{s.dt + 80 * s.dt / s.busy:.3f} sec/step, loss={s.loss:.5f}]",
         1.7,
         1,
         24,

@@ -39,7 +39,7 @@ CLEAR_OF_PROGRAM = 2
 CLEAR_STAMPS = 6
 """Least number of records of a series that only time stamps measure."""
 LEFT_WITHIN = 0.15
-"""Relative difference of a step time and the printed time to the end, which is a mean of its own."""
+"""Relative difference of a step time and of the printed time to the end, which is a mean too."""
 PAUSES = 1.3
 """Ratio of time stamps to printed step times above which the log is refused."""
 

@@ -24,6 +24,7 @@ UNCLEAR_SECONDS = 10.0
 """Numbers without a unit above it may be milliseconds."""
 STAMPS = "time stamps"
 FEW = 5
+FALLING = 0.9
 FALLEN = 1.3
 """Ratio of first and last time, if all fall, above which they are means since the start."""
 SHARE = 0.3
@@ -352,7 +353,8 @@ def _per_record(
 def _is_running_mean(values: list[float]) -> bool:
     """Whether times only fall, by a lot: means since a start that includes compilation."""
     falls = sum(after <= before for before, after in pairwise(values))
-    return len(values) > FEW and falls == len(values) - 1 and values[0] > FALLEN * values[-1]
+    mostly = falls >= FALLING * (len(values) - 1)  # a resumed run begins anew
+    return len(values) > FEW and mostly and values[0] > FALLEN * values[-1]
 
 
 def time_left(series: Series) -> float | None:

@@ -33,9 +33,7 @@ class TableRows:
             return text
         if len(cells) != len(self._heading) or not all(_is_value(cell) for cell in cells):
             return text
-        return "; ".join(
-            f"{name}: {cell}" for name, cell in zip(self._heading, cells, strict=True)
-        )
+        return "; ".join(f"{name}: {cell}" for name, cell in zip(self._heading, cells, strict=True))
 
 
 def _is_value(cell: str) -> bool:

@@ -188,7 +188,7 @@ def training_series(lines: Iterable[LogLine], vocabulary: Vocabulary) -> tuple[l
         if place is not None and place < len(found) and found[place].is_integer:
             counter, is_epoch = replace(found[place], label=UNNAMED), False
         if counter is None:
-            _join(latest, line.rank, found, number)
+            _join(latest, line.rank, found, number, text)
             continue
         series = known.get((counter.label, line.rank))
         if series is None:
@@ -367,6 +367,7 @@ def _join(
     rank: int | None,
     found: Sequence[LogField],
     line: int,
+    text: str,
 ) -> None:
     """Add the fields of a line without counter to the record above it (OLMo, Composer)."""
     if rank not in latest or not found:
@@ -378,6 +379,8 @@ def _join(
     if record.fields.keys() & own.keys():  # fields of the next step, whose line is lost
         del latest[rank]
         return
+    if record.stamp is None and (stamp := line_stamp(text)) is not None:
+        series.records[-1] = replace(record, stamp=stamp[0], resolution=stamp[1])
     record.fields.update(own)
     series.has_loss = series.has_loss or any(_TRAINING.search(label) for label in own)
 

@@ -57,7 +57,7 @@ _COLUMNS = re.compile(r"^\s*\d+/\d+(?:\s+[\d.]+[GM]?)(?:\s+(?:[\d.]+|nan)){3,}:?
 _LOSS = re.compile(r"loss|\bppl\b|\blr\b|v_num", re.I)
 """Metrics that training bars show after the rate."""
 _METRIC = re.compile(r"[a-z]\w*\s*[:=]\s*-?\d+\.\d+", re.I)
-_SCORE = re.compile(r"acc|\biou|dice|psnr|ssim|bleu|\bwer\b|\bf1\b|score|\bmae\b|recall|precision", re.I)
+_SCORE = re.compile(r"acc|iou|dice|psnr|ssim|bleu|\bwer|\bf1|score|\bmae|recall|precision", re.I)
 """Metrics that evaluation bars show in front of the rate."""
 CHANGING = 4
 """Different names of a bar by which the metrics in its name are those of steps (``gen: 0.12``)."""
