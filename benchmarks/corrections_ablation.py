@@ -35,6 +35,7 @@ NOT_SHIPPED = (
     (UNHIDDEN, Factor("framework", 0.5)),
     (UNHIDDEN, Factor("program+reach", 0.7)),
     (BANDWIDTH, Factor("reach", 0.2)),
+    (BANDWIDTH, Factor("link+intra", 0.2)),
     (VARIATION, Factor("program+link", 0.7)),
 )
 """Families that are not shipped, with the deviations that a fit begins with."""

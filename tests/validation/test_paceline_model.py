@@ -297,3 +297,14 @@ def test_protocols_match_questions_of_users():
     assert {str(each) for each in PROTOCOLS} == {
         *("source", "generation", "framework", "model", "network", "scale")
     }
+
+
+def test_a_program_as_typed_has_its_default_tuning_not_that_of_the_row():
+    plain, tuned = (changed(row("megatron-0002"), tuning=name) for name in ("plain", "tuned"))
+    as_typed, as_stated = (PacelineModel(None, as_typed=typed) for typed in (True, False))
+
+    def throughput(own, measurement):
+        return own.predict(measurement.configuration, None).throughput
+
+    assert throughput(as_typed, plain) == pytest.approx(throughput(as_stated, tuned))
+    assert throughput(as_stated, plain) < throughput(as_stated, tuned)

@@ -66,13 +66,15 @@ class PacelineModel(_CachedModel):
     """Predicts rows with `paceline.predictor.predict`, with or without their baseline.
 
     ``hold_out`` selects the rows that corrections are fitted without; None uses the shipped ones.
+    ``as_typed`` uses the default tuning of a program instead of the tuning of the source.
     """
 
     name = "Paceline"
 
-    def __init__(self, hold_out: HoldOut | None) -> None:
+    def __init__(self, hold_out: HoldOut | None, as_typed: bool = False) -> None:
         super().__init__()
         self._hold_out = hold_out
+        self._as_typed = as_typed
 
     def _forecast(self, configuration: Configuration, baseline: PublishedRow | None) -> Forecast:
         job, step = job_of(configuration), row_step(configuration)
@@ -82,7 +84,8 @@ class PacelineModel(_CachedModel):
         if baseline is not None:
             step = with_evidence(step, baseline_evidence(baseline, configuration))
         model = None if unseen is None else model_without(*unseen)
-        corrected = with_corrections(step.job, job.program, model=model)
+        program = replace(job.program, tuning=None) if self._as_typed else job.program
+        corrected = with_corrections(step.job, program, model=model)
         prediction = predict_step(replace(step, job=corrected))
         throughput = _throughput(job, prediction.step_seconds)
         memory = None if job.cold_obstacle else float(prediction.memory.total_bytes)

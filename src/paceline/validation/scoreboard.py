@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from paceline.predictor.uncertainty.covariates import DECODER
 from paceline.validation.cases import Mode
 from paceline.validation.hold_out import PROTOCOLS, HoldOut, level_of
 from paceline.validation.layouts import (
@@ -18,6 +19,7 @@ from paceline.validation.layouts import (
 )
 from paceline.validation.paceline_model import PacelineModel
 from paceline.validation.published_row import PublishedRow
+from paceline.validation.row_step_model import row_covariates
 from paceline.validation.run_validation import Run, run_model
 from paceline.validation.scores import RowOutcome, Score, score
 from paceline.validation.validation_summary import null_models
@@ -25,6 +27,7 @@ from paceline.validation.validation_summary import null_models
 FEWEST_ROWS = 10
 """Least number of rows for comparing a source with the null models."""
 NULL_ALLOWANCE = 1.1
+_TYPED_DEVICES = ("a100", "h100")
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,7 @@ class Board:
     protocols: tuple[ProtocolScore, ...]
     group_held_out: tuple[ProtocolScore, ...]
     layouts: tuple["LayoutScore", ...]
+    typed: Mapping[str, Score]
 
     def pooled(self, mode: Mode) -> tuple[float, float]:
         """Mean and median error of a mode over the protocols together."""
@@ -136,6 +140,28 @@ def layout_score(
     )
 
 
+def typed_scores(measurements: Sequence[PublishedRow]) -> dict[str, Score]:
+    """Scores of causal decoders on A100 and H100 as typed, by framework and device."""
+    names = {row.configuration.id: _typed_name(row) for row in measurements}
+    ids = {row for row, name in names.items() if name}
+    typed = PacelineModel(HoldOut.SOURCE, as_typed=True)
+    outcomes = _of(run_model(measurements, Mode.COLD, typed, only=ids), ids)
+    scores = {
+        name: score([outcome for outcome in outcomes if names[_id(outcome)] == name])
+        for name in sorted(set(names.values()) - {""})
+    }
+    return scores | {"all": score(outcomes)}
+
+
+def _typed_name(row: PublishedRow) -> str:
+    """Framework and device of a row that `typed_scores` scores, else empty."""
+    device = row.configuration.device
+    if not device.startswith(_TYPED_DEVICES):
+        return ""
+    known = row_covariates(row.configuration)
+    return f"{known.framework}, {device}" if known.kind == DECODER else ""
+
+
 def board(
     measurements: Sequence[PublishedRow],
     layouts: Sequence[PublishedRow],
@@ -156,7 +182,8 @@ def board(
         layout_score("nanotron, source held out", scored_layouts(layouts), HoldOut.SOURCE),
         layout_score("nanotron, model held out", scored_layouts(layouts), HoldOut.MODEL),
     )
-    return Board(protocols, group_held_out, chosen)
+    on_stage("programs as typed")
+    return Board(protocols, group_held_out, chosen, typed_scores(measurements))
 
 
 def board_page(found: Board, fitted_on: str) -> str:
@@ -195,6 +222,13 @@ def board_page(found: Board, fitted_on: str) -> str:
             if own.scored
         ]
         lines += ["", *_exceptions(each for each in found.protocols if each.mode is mode)]
+    lines += ["", "## Programs as typed", "", *_TYPED_TEXT, "", *_TYPED_HEADER]
+    lines += [
+        f"| {name} | {own.scored} | {_errors(own)} | {_percent(own.bias)} | "
+        f"{_percent(own.coverage)} | {_percent(own.median_width)} |"
+        for name, own in found.typed.items()
+        if own.scored
+    ]
     lines += ["", "## Choosing a layout", "", *_LAYOUT_TEXT, "", *_LAYOUT_HEADER]
     lines += [
         f"| {each.name} | {each.jobs} | {each.score.scored} | {_errors(each.score)} | "
@@ -223,6 +257,14 @@ _HEADER = (
 _SOURCE_HEADER = (
     "| source | rows | mean / median | bias | covered | width | best null: mean / median |",
     "|---|---:|---:|---:|---:|---:|---:|",
+)
+_TYPED_TEXT = (
+    "Causal decoders on A100 and H100, with the source held out and the default tuning of the",
+    "named program (`--framework` without `--tuning`) instead of that of the source.",
+)
+_TYPED_HEADER = (
+    "| program and device | rows | mean / median | bias | covered | width |",
+    "|---|---:|---:|---:|---:|---:|",
 )
 _LAYOUT_TEXT = (
     "Layouts of up to 32 nodes at any utilisation; stalled rows are left out by the rule of",

@@ -62,7 +62,8 @@ class Covariates:
 
     ``base`` is the library under a framework (Horovod with MXNet is ``mxnet``), ``kind`` what a
     sample is, ``width`` half or full precision, ``reach`` the family of the slowest link that
-    gradients cross (``nvlink``, ``pcie``, ``tcp``, ``rdma``), ``link`` its name.
+    gradients cross (``nvlink``, ``pcie``, ``tcp``, ``rdma``), ``link`` its name, ``intra`` the
+    family of the link inside nodes if gradients leave them.
     """
 
     framework: str = ""
@@ -77,6 +78,7 @@ class Covariates:
     model: str = ""
     reach: str = ""
     link: str = ""
+    intra: str = ""
 
     def level(self, factor: str) -> str:
         """The level of a factor such as ``device`` or ``base+kind+width``; empty if unknown."""
@@ -103,6 +105,7 @@ def covariates_of(
         model=workload.graph.name,
         reach=_family(link, cluster) if link else "",
         link=link.name if link else "",
+        intra=inner_family(cluster.intra) if cluster.nodes > 1 and cluster.intra else "",
     )
 
 
