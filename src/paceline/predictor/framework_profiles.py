@@ -81,6 +81,8 @@ class FrameworkProfile:
     ``interleaves``: recipes divide pipelines into as many chunks as the blocks allow, counting
     embedding and head as blocks where the blocks alone do not divide.
     ``gathers_tensors``: sharded weights are gathered tensor by tensor, not in one buffer per block.
+    ``most_gathered_parameters``: weights beyond this number are not gathered ahead of their use
+    (stage 3; 0: no limit).
     ``host_constants`` names the host time per block of `overheads.toml` (`schedule/host_time.py`).
     ``usual_zero``, ``usual_recompute``, ``usual_tp_overlap``, ``usual_ep_impl`` and
     ``usual_sequence_parallel`` are
@@ -117,6 +119,7 @@ class FrameworkProfile:
     sequence_parallel: bool = False
     interleaves: bool = False
     gathers_tensors: bool = False
+    most_gathered_parameters: Annotated[float, quantity(float, may_be_zero=True)] = 0.0
     host_constants: str = ""
     usual_zero: Annotated[int, Key(low=0, high=3)] = 0
     usual_tp_overlap: bool = False

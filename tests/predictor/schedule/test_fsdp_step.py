@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -91,6 +93,28 @@ def test_only_two_units_are_held_at_a_time():
     gathers = [start for task, start in step.on("network") if "all-gather" in task.name]
     first_unit_done = 2 * 0.010
     assert gathers[2] >= first_unit_done - 1e-9, "the third waits for the first to be let go"
+
+
+@pytest.mark.parametrize(("most", "begins"), [(16e6, 0), (15e6, 1)])
+def test_a_unit_is_gathered_ahead_only_within_the_limit_of_the_program(most, begins):
+    """Units of 8 MB: two of them exceed 15 MB, so each waits for the end of the one before."""
+    link = replace(exchange(1e-10), most_gathered_bytes=most)
+    step = fully_sharded_step(LAYERS, link, StepCosts(), WEIGHTS, UNITS)
+    gathers = [start for task, start in step.on("network") if "all-gather" in task.name]
+    gather = link.gather(8e6)
+    assert gathers[1] == pytest.approx(gather + begins * 2 * 0.010)
+    assert step.seconds >= COMPUTE + begins * 2 * len(UNITS) * gather - 1e-12
+
+
+def test_recomputation_by_tensor_gathers_each_unit_twice_in_backward():
+    once, twice = (
+        fully_sharded_step(
+            LAYERS, replace(exchange(1e-7), backward_gathers=n), StepCosts(), WEIGHTS, UNITS
+        )
+        for n in (1, 2)
+    )
+    gather = exchange(1e-7).gather(8e6)
+    assert twice.seconds - once.seconds == pytest.approx(len(UNITS) * gather, rel=1e-6)
 
 
 @given(st.integers(1, 5), st.floats(0, 1e-8))

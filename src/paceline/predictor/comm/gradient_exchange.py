@@ -12,6 +12,7 @@ from paceline.predictor.comm.parameter_server import ParameterServerCost, parame
 from paceline.predictor.comm.rank_group import Group, Numbers
 from paceline.predictor.comm.replica_comm import cost_among
 from paceline.predictor.partition.partition import Partition
+from paceline.predictor.plan.plan_choices import Recompute
 from paceline.predictor.plan.sync_policy import Exchange, Synchronisation
 from paceline.predictor.schedule.step_costs import CollectiveSeconds, GradientExchange
 
@@ -40,6 +41,8 @@ def exchange_among(
         all_reduce,
         MessageSeconds(parts, "reduce_scatter", group),
         MessageSeconds(parts, "all_gather", group, piece_bytes=gathered_bytes(parts)),
+        most_gathered_bytes=_most_gathered_bytes(parts),
+        backward_gathers=_backward_gathers(parts),
     )
 
 
@@ -55,6 +58,22 @@ def gathered_bytes(parts: Partition) -> float:
         return math.inf
     tensors = parts.total([len(part.profile.tensors) for part in parts.kinds])
     return parts.total(parts.weight_bytes) / max(1.0, tensors)
+
+
+def _most_gathered_bytes(parts: Partition) -> float:
+    """Limit of the program on gathered weights; infinite without one."""
+    limit = parts.framework.most_gathered_parameters
+    return limit * parts.precision.activation_bytes if limit else math.inf
+
+
+def _backward_gathers(parts: Partition) -> float:
+    """Gathers of a mean unit in backward.
+
+    Programs that gather tensors release them after each module, so recomputation gathers them once
+    more (Rajbhandari et al. 2021, ZeRO-Infinity, section 4.1).
+    """
+    again = parts.framework.gathers_tensors and parts.plan.recompute is Recompute.FULL
+    return 1.0 + (1.0 / parts.plan.recompute_every if again else 0.0)
 
 
 def _in_groups(exchange: GradientExchange, parts: Partition) -> GradientExchange:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import Any
 
 from paceline.predictor.comm.buckets import Message
 from paceline.predictor.plan.sync_policy import Policy
@@ -105,8 +106,12 @@ def schedule_fsdp(
             scattered.append(_scatter(device, exchange, gradients[number], done))
         return done
 
-    _with_weights(device, exchange, weights, range(len(units)), forward, begun)
-    _with_weights(device, exchange, weights, reversed(range(len(units))), backward, begun)
+    def gathered_in_backward(size: Any) -> Any:
+        return exchange.backward_gathers * exchange.gather(size)
+
+    gathers = partial(_with_weights, device, exchange, weights)
+    gathers(range(len(units)), forward, begun, exchange.gather)
+    gathers(reversed(range(len(units))), backward, begun, gathered_in_backward)
     device.update(tuple(scattered))
 
 
@@ -129,10 +134,12 @@ def _with_weights(
     order: Iterable[int],
     run: Callable[[int, tuple[int, ...]], int],
     begun: tuple[int, ...],
+    gather: Callable[[Any], Any],
 ) -> None:
     """Run units in order, each after its gather; a gather waits for the unit two before it.
 
-    No gather starts before ``begun``.
+    It waits for the unit before it if both units exceed what the program holds gathered. No gather
+    starts before ``begun``.
     """
     waiting = list(order)
     gathers: list[tuple[int, ...]] = []
@@ -140,12 +147,14 @@ def _with_weights(
     for position, number in enumerate(waiting):
         while len(gathers) < min(position + _PREFETCHED, len(waiting)):
             ahead = weights[waiting[len(gathers)]]
-            held = len(gathers) - _PREFETCHED
+            both = ahead.size_bytes + weights[number].size_bytes
+            if len(gathers) > position and both > exchange.most_gathered_bytes:
+                break
+            # Of an exceeding pair, the second is gathered when the first is done.
+            held = max(len(gathers) - _PREFETCHED, len(done) - 1)
             after = (done[held],) if held >= 0 else begun
             sends = ahead.size_bytes > 0
-            gathers.append(
-                (device.send("all-gather", ahead, exchange.gather, after),) if sends else ()
-            )
+            gathers.append((device.send("all-gather", ahead, gather, after),) if sends else ())
         done.append(run(number, gathers[position]))
 
 

@@ -1,5 +1,6 @@
 """Components of a step: layer times, gradient messages and other costs."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -69,7 +70,9 @@ class GradientExchange:
     servers, and pulls overlap later pushes unless ``one_way_at_a_time``. Sharded data parallelism
     and ``split`` use ``reduce_scatter`` and ``all_gather``, each half of an all-reduce by default.
     ``copies_sum`` sums a scattered shard (one of ``shards``) among its copies, overlapping other
-    messages if ``sums_overlap``. All times are divided by ``bandwidth_factor``.
+    messages if ``sums_overlap``. All times are divided by ``bandwidth_factor``. Gathered weights of
+    two units together take at most ``most_gathered_bytes``, else the second is not prefetched;
+    those of a unit are gathered ``backward_gathers`` times in backward.
     """
 
     synchronisation: Synchronisation
@@ -82,6 +85,8 @@ class GradientExchange:
     copies_sum: CollectiveSeconds | None = None
     shards: int = 1
     sums_overlap: bool = False
+    most_gathered_bytes: float = math.inf
+    backward_gathers: float = 1.0
 
     @property
     def share(self) -> float:
