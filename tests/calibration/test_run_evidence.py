@@ -71,3 +71,9 @@ def test_evidence_that_does_not_exist(name, tmp_path, monkeypatch):
 def test_a_log_needs_the_hardware_of_its_run(tmp_path):
     with pytest.raises(InputError, match="no cluster or device"):
         pl.predict("llama3_8b", evidence=write_log(tmp_path / "train.log"))
+
+
+def test_the_batch_of_a_log_is_divided_by_the_processes_that_the_user_states():
+    run = RunEvidence("x.log", seconds=1.0, global_batch=256)
+    assert run.options({}) == {}
+    assert run.options({"measured_on": "1x4"}) == {"batch": 64}

@@ -1,5 +1,6 @@
 """A training run of the user as evidence: its step time, processes, batch and sequence length."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,14 +32,14 @@ class RunEvidence:
 
     def options(self, given: Mapping[str, Any]) -> dict[str, int]:
         """Batch per replica and sequence length, where ``given`` does not state them."""
+        from paceline.topology import parse_topology
+
         found: dict[str, int] = {}
-        if (
-            self.global_batch
-            and self.devices
-            and not given.keys() & {"batch", "global_batch", "fit"}
-        ):
+        stated = given.get("measured_on")
+        devices = self.devices if stated is None else math.prod(parse_topology(stated))
+        if self.global_batch and devices and not given.keys() & {"batch", "global_batch", "fit"}:
             replica = given.get("tp", 1) * given.get("pp", 1) * given.get("cp", 1)
-            found["batch"] = max(1, round(self.global_batch * replica / self.devices))
+            found["batch"] = max(1, round(self.global_batch * replica / devices))
         if self.sequence and given.get("seq") is None and given.get("fit") != "seq":
             found["seq"] = self.sequence
         return found
