@@ -50,7 +50,7 @@ def test_explain_prints_seconds_by_cause():
     text = run(["explain", "mine", *HERE])
     assert "2 processes (phases timed)\n340 ms of 1.30 s are unattributed." in text
     assert "Levels: one process alone 1.00 s; 2 processes without communication +100 ms" in text
-    assert "instrumented launches, compared with plain ones: +50.0 ms (1 of 1.30 s" in text
+    assert "Instrumented launches, compared with plain ones: +50.0 ms (1 of 1.30 s" in text
     found = document("explain", "mine")
     assert found["measured_step_seconds"] == pytest.approx(1.25)
     assert found["observed_step_seconds"] == pytest.approx(1.3)

@@ -44,6 +44,7 @@ from paceline.render.figures import (
     standalone,
     utilisation_info,
 )
+from paceline.render.figures.gantt import readable_width
 from paceline.render.number_format import Ranged
 from paceline.step import Phase, Task, breakdown
 from paceline.step.schedule import schedule
@@ -264,6 +265,35 @@ def test_a_timeline_of_many_tasks_stays_small_and_keeps_its_length():
     root, *_ = parsed(svg)
     lane = [r for r in root.iter(f"{SVG}rect") if r.get("height") == "20"]
     assert max(float(r.get("x")) + float(r.get("width")) for r in lane) > 900
+
+
+def test_a_schedule_of_many_passes_is_wide_enough_for_their_numbers():
+    tasks = [
+        Task(f"{kind} {n} chunk {chunk}", phase, "compute", seconds)
+        for chunk in range(8)
+        for n in range(8)
+        for kind, phase, seconds in (
+            ("forward", Phase.FORWARD, 1.0),
+            ("backward", Phase.BACKWARD, 2.0),
+        )
+    ]
+    info = gantt_info(schedule(tasks))
+    numbers = [
+        draw(info, width).count('class="number') for width in (400, readable_width(info, 400))
+    ]
+    assert numbers[0] < len(tasks) == numbers[1]
+    assert readable_width(gantt_info(sample_step()), 400.0) == 400.0
+
+
+def test_the_label_of_a_crossover_is_not_on_a_curve():
+    def label_height(*heights):
+        points = zip((1.0, 10.0), map(Ranged, heights), strict=True)
+        curve = LineSeries("a", tuple(points))
+        info = LinesInfo("x", "y", (curve,), (Crossover(2.0, 50.0, "a from here"),))
+        root, *_ = parsed(draw(info))
+        return next(float(t.get("y")) for t in root.iter(f"{SVG}text") if t.text == "a from here")
+
+    assert label_height(100.0, 100.0) > label_height(0.0, 0.0)
 
 
 def test_lanes_that_are_not_drawn_are_counted():

@@ -5,7 +5,9 @@ from html.parser import HTMLParser
 
 import pytest
 
+from paceline.render.figures import LineSeries, LinesInfo, figure
 from paceline.render.html_page import Fact, Page, Section, paragraphs, render
+from paceline.render.number_format import Ranged
 from paceline.render.table import Column, Table
 from render.samples import sample_page, sample_table
 
@@ -108,6 +110,26 @@ def test_only_long_tables_are_sortable():
 
 def test_rendering_is_reproducible():
     assert render(sample_page()) == render(sample_page())
+
+
+def test_a_line_does_not_begin_with_a_percent_sign():
+    html = render(
+        Page(
+            "t",
+            verdict=["inside the 90 % interval"],
+            sections=[
+                Section("s", "of 5 % `date +5 %`", commands=["date +5 %"]),
+            ],
+        )
+    )
+    assert html.count("\u00a0%") == 2 and "date +5 %" in html
+
+
+def test_the_leading_figure_is_shown_once_at_any_width():
+    info = LinesInfo("x", "y", (LineSeries("a", ((1.0, Ranged(1.0)), (2.0, Ranged(3.0)))),))
+    half, whole = (figure("one", info, half=wide) for wide in (True, False))
+    page = Page("t", lead=whole, sections=[Section("s", figures=[half])])
+    assert page.sections[0].figures == []
 
 
 def test_paragraphs_and_code():

@@ -27,6 +27,10 @@ def test_one_asymmetric_interval_puts_the_column_in_brackets():
     ]
 
 
+def test_a_large_number_beside_small_ones_has_three_digits():
+    assert column_of(228.472, 67.838, 0.402, 0.603) == ["228", "67.8", "0.402", "0.603"]
+
+
 def test_a_column_converts_to_its_unit_at_the_edge():
     assert column_of(0.683, 0.0412, scale=1e3, decimals=1) == ["683.0", "41.2"]
     assert column_of(0.014, -0.02, scale=100, decimals=1, signed=True) == ["+1.4", "-2.0"]

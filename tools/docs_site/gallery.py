@@ -25,15 +25,21 @@ def gallery() -> str:
     parts = [
         "<h1>Gallery of figures</h1>",
         "<p>Drawn from predictions when these pages were built; "
-        "<code>paceline report STUDY --figures DIR</code> writes those of a study as SVG, PDF and "
-        "PNG.</p>",
+        f"{_command('paceline report STUDY --figures DIR')} writes those of a study as SVG, "
+        "PDF and PNG.</p>",
     ]
     for title, how, info in _gallery_figures():
         parts.append(
-            f"<h2>{html.escape(title)}</h2><p><code>{html.escape(how)}</code></p>"
+            f"<h2>{html.escape(title)}</h2><p>{_command(how)}</p>"
             f'<div class="gallery">{draw(info, 860.0)}</div>'
         )
     return "\n".join(parts)
+
+
+def _command(text: str) -> str:
+    """A command that breaks between words only."""
+    words = (f'<span class="whole">{html.escape(word)}</span>' for word in text.split())
+    return f"<code>{' '.join(words)}</code>"
 
 
 def _gallery_figures() -> Iterator[tuple[str, str, object]]:
@@ -55,15 +61,15 @@ def _gallery_figures() -> Iterator[tuple[str, str, object]]:
         last = found[-1]
     asked = "paceline predict --model vgg16 --batch 64 --cluster hkbu-v100-pcie"
     info = ScalingInfo("throughput (samples/s)", tuple(series), "samples/s")
-    yield "F1 Throughput and perfect scaling", f"{asked} --nodes 1,2,4,8,16 --link eth_10g", info
-    yield "F2 Phases of a step", f"{asked} --nodes 16", PhasesInfo(tuple(bars))
-    yield "F5 Timeline of a step", f"{asked} --nodes 16 --timeline t.svg", gantt_info(last.step)
-    yield "F6 Resource utilisation", "paceline report STUDY", utilisation_info(last.step)
+    yield "Throughput and perfect scaling", f"{asked} --nodes 1,2,4,8,16 --link eth_10g", info
+    yield "Phases of a step", f"{asked} --nodes 16", PhasesInfo(tuple(bars))
+    yield "Timeline of a step", f"{asked} --nodes 16 --timeline t.svg", gantt_info(last.step)
+    yield "Resource utilisation", "paceline report STUDY", utilisation_info(last.step)
     crossing = paceline.sweep(
         "vgg16", "hkbu-v100-pcie", ("link=1gbit..100gbit:20",), nodes=8, batch=64
     )
     how = f"{asked.replace('predict', 'sweep')} --axis link=1gbit..100gbit"
-    yield "F7 Data and model parallelism", f"{how} --figure f.pdf", sweep_figure([crossing])
+    yield "Data and model parallelism", f"{how} --figure f.pdf", sweep_figure([crossing])
     yield (
         "From one device to many",
         f"{asked} --nodes 16 --explain",

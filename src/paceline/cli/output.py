@@ -89,6 +89,8 @@ def warn(lines: Iterable[str]) -> None:
 def write_figure(path: Path, info: object, caption: str = "") -> Path:
     """Write a figure as SVG, PDF or PNG, depending on the suffix of ``path``."""
     from paceline.render.figure_files.figure_files import write_drawing
-    from paceline.render.figures.drawing import draw
+    from paceline.render.figures.drawing import WIDE, draw
+    from paceline.render.figures.gantt import GanttInfo, readable_width
 
-    return write_drawing(path, draw(info), caption)
+    width = readable_width(info, WIDE) if isinstance(info, GanttInfo) else WIDE
+    return write_drawing(path, draw(info, width), caption)

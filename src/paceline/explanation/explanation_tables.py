@@ -34,10 +34,10 @@ def instrumented_lines(explanation: Explanation) -> list[str]:
     observed, plain = explanation.observed, explanation.measured
     interval = f" ± {format_seconds(width)}" if math.isfinite(width) else ""
     return [
-        f"instrumented launches, compared with plain ones: {'+' if more > 0 else '-'}"
+        f"Instrumented launches, compared with plain ones: {'+' if more > 0 else '-'}"
         f"{format_seconds(abs(more))}{interval} "
         f"({len(observed.launches)} of {format_seconds(observed.step.mean)}, "
-        f"{len(plain.launches)} of {format_seconds(plain.step.mean)})"
+        f"{len(plain.launches)} of {format_seconds(plain.step.mean)})."
     ]
 
 

@@ -11,6 +11,7 @@ from paceline.predictor.prediction import Prediction
 from paceline.predictor.search.api import advise
 from paceline.predictor.sweep.api import sweep
 from paceline.render.figures import draw, gantt_info
+from paceline.render.figures.gantt import readable_width
 from paceline.render.html_page import table_html
 from paceline.render.table import Column, Table
 from paceline.spec.job_options import JobLists, JobOptions
@@ -56,8 +57,8 @@ def _timeline(job: AskedJob) -> dict[str, Any]:
     step = job.predicted(job.state.nodes).step
     info = gantt_info(step)
     return {
-        "wide": draw(info, WIDE),
-        "narrow": draw(info, NARROW),
+        "wide": draw(info, readable_width(info, WIDE)),
+        "narrow": draw(info, readable_width(info, NARROW)),
         "trace": chrome_trace(step),
     }
 

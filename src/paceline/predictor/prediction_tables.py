@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.uncertainty.ratios import throughput_ratio
-from paceline.render.number_format import Ranged
+from paceline.render.number_format import Ranged, rounded
 from paceline.render.safe_text import NO_ROOM
 from paceline.render.table import Column, Table
 from paceline.render.terminal import prose
@@ -47,7 +47,7 @@ def prediction_table(predictions: Sequence[Prediction]) -> Table:
             Column("throughput", "samples/s"),
             lambda p: Ranged(p.samples_per_second, *p.samples_per_second_interval),
         ),
-        *(((Column("tokens/s"), lambda p: p.tokens_per_second),) if tokens else ()),
+        *(((Column("tokens/s"), lambda p: rounded(p.tokens_per_second)),) if tokens else ()),
         (Column("MFU", "%", scale=100.0, decimals=1), lambda p: p.utilisation),
         (Column("efficiency", "%", scale=100.0, decimals=0), lambda p: p.efficiency),
         (Column("step", "ms", scale=1e3), lambda p: p.step_seconds),

@@ -163,8 +163,12 @@ class Reproduction:
     @property
     def mean_error(self) -> float | None:
         """Mean absolute error of speeds; None without points."""
-        errors = [abs(point.error) for point in self.points]
-        return sum(errors) / len(errors) if errors else None
+        return mean_error(self.points) if self.points else None
+
+
+def mean_error(points: Sequence[ReproducedPoint]) -> float:
+    """Mean absolute error of the speeds of one or more points."""
+    return sum(abs(point.error) for point in points) / len(points)
 
 
 def published_studies() -> list[PublishedStudy]:

@@ -94,11 +94,17 @@ class Page:
     def __post_init__(self) -> None:
         """Show the leading figure once."""
         if self.lead is not None:
+            lead = _drawing(self.lead)
             others = [
-                replace(one, figures=[own for own in one.figures if own.svg != self.lead.svg])
+                replace(one, figures=[own for own in one.figures if _drawing(own) != lead])
                 for one in self.sections
             ]
             object.__setattr__(self, "sections", others)
+
+
+def _drawing(figure: Figure) -> str:
+    """The drawing that a figure has at every width of the page."""
+    return figure.narrow_svg or figure.svg
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +157,17 @@ def package_text(name: str) -> str:
 def _spans(text: str) -> list[TextRun]:
     parts = text.split("`")
     if len(parts) % 2 == 0:
-        return [TextRun(printable(text), is_code=False)]
-    return [TextRun(printable(part), bool(i % 2)) for i, part in enumerate(parts) if part]
+        return [TextRun(_sentence(text), is_code=False)]
+    return [
+        TextRun(printable(part) if i % 2 else _sentence(part), bool(i % 2))
+        for i, part in enumerate(parts)
+        if part
+    ]
+
+
+def _sentence(text: str) -> str:
+    """Text in which no line begins with a percent sign."""
+    return re.sub(r"(?<=\d) %", "\u00a0%", printable(text))
 
 
 def _content_security_policy(style: str, script: str) -> str:
@@ -179,7 +194,7 @@ def _environment() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"paragraphs": paragraphs, "printable": printable}
+    environment.filters |= {"paragraphs": paragraphs, "printable": printable, "sentence": _sentence}
     environment.globals |= {"table_view": _table_view}
     return environment
 

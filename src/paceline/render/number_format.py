@@ -86,6 +86,11 @@ def short_number(value: float | None) -> str:
     return format_number(value, common_decimals([value]))
 
 
+def rounded(value: float | None) -> float | None:
+    """``value`` with three significant digits, for a predicted number without its interval."""
+    return None if value is None else float(f"{value:.3g}")
+
+
 def percent(share: float) -> str:
     """``94 %`` of a share of 0.94."""
     return f"{format_number(share * 100, 0)} %"

@@ -153,9 +153,11 @@ def _decimals(column: Column, cells: list[Cell], numbers: list[Ranged | None]) -
     common = column.decimals
     if common is None:
         common = 0 if column.scale == 1.0 and whole else interval_decimals(known)
-    if column.decimals is not None or not any(number.bounds for number in known):
+    if column.decimals is not None:
         return [common] * len(cells)
     own = [common if number is None else interval_decimals([number]) for number in numbers]
+    if not any(number.bounds for number in known):
+        own = [min(digits, common) for digits in own]
     return [digits if abs(digits - common) > 1 else common for digits in own]
 
 

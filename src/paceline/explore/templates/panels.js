@@ -76,6 +76,9 @@ const plansPanel = (found) => {
 const timeline = (found) => {
   const drawing = make("div", { class: "drawing" });
   drawing.innerHTML = narrow.matches ? found.narrow : found.wide;
+  // A schedule of many passes is wider than the page: it scrolls instead of being scaled down.
+  drawing.firstChild.style.minWidth = `${drawing.firstChild.getAttribute("width")}px`;
+  drawing.tabIndex = 0;
   const saved = make("button", { type: "button", onclick: () => save("step.trace.json", "application/json", found.trace) }, "Save trace");
   const shown = make("button", { type: "button", onclick: () => perfetto(byId("title").textContent, found.trace) }, "Open in Perfetto (ui.perfetto.dev)");
   return [drawing, make("p", { class: "caption" }, "The step as a Chrome trace. Perfetto is an external site that reads it in your browser. ", saved, " ", shown)];

@@ -14,7 +14,7 @@ from paceline.predictor.search import Advice, PlanSearch
 from paceline.predictor.training_run import DAY, HOUR
 from paceline.predictor.training_run_tables import LONG, ranged, training_json, training_table
 from paceline.predictor.uncertainty.ratios import Ratio, throughput_ratio
-from paceline.render.number_format import Ranged
+from paceline.render.number_format import Ranged, rounded
 from paceline.render.table import Column, Table
 from paceline.units import plural, seconds_unit
 
@@ -78,7 +78,9 @@ def comparison_table(found: "Advised") -> Table:
         (
             Column("tokens/s" if tokens else "samples/s"),
             lambda one: (
-                _rate(one.prediction, tokens).value if one.run else _rate(one.prediction, tokens)
+                rounded(_rate(one.prediction, tokens).value)
+                if one.run
+                else _rate(one.prediction, tokens)
             ),
         ),
         (Column("MFU", "%", scale=100.0, decimals=0), lambda one: one.prediction.utilisation),
@@ -226,7 +228,7 @@ def advice_table(searches: "Sequence[Searched]") -> Table:
         ),
         (
             Column("tokens/s" if tokens else "samples/s"),
-            lambda row: _rate(row[1], tokens).value,
+            lambda row: rounded(_rate(row[1], tokens).value),
         ),
         (Column("MFU", "%", scale=100.0, decimals=0), lambda row: row[1].utilisation),
         (

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from paceline import __version__
-from paceline.publications.publication import Reproduction
+from paceline.publications.publication import Reproduction, mean_error
 from paceline.publications.reproduction_result import MeasuredResult, ReproductionResult
 from paceline.publications.reproduction_tables import points_table
 from paceline.publications.site.dp_vs_tp_section import (
@@ -28,6 +28,7 @@ from paceline.publications.site.published_section import (
     leading_figure,
     published_section,
 )
+from paceline.render.figures import figure
 from paceline.render.html_page import Fact, Figure, Page, PageLink, Section
 from paceline.render.table import Column, Table
 from paceline.report.study_sections.closing import threats_section
@@ -72,7 +73,7 @@ def study_page(results: ReproductionResult, links: Sequence[PageLink] = ()) -> P
         title=f"{study.letter}. {study.question}",
         subtitle=study.paper,
         verdict=_answers(results)[:2],
-        facts=_facts(results),
+        facts=_facts([found], len(_all_launches([results]))),
         sections=[section for section in sections if section is not None],
         provenance=_provenance([results]),
         links=links,
@@ -87,12 +88,15 @@ def _lead(results: ReproductionResult) -> Figure | None:
         return compared
     measured = [dp_vs_tp_section(part.dp_vs_tp) for part in results.measured if part.dp_vs_tp]
     sections = [*measured, predicted_section(results), sweeps_section(results)]
-    return next((one.figures[0] for one in sections if one is not None and one.figures), None)
+    shown = next((one.figures[0] for one in sections if one is not None and one.figures), None)
+    # Figures beside each other are drawn for half the page: as the first one it has all of it.
+    return figure(shown.title, shown.info, shown.caption) if shown and shown.half else shown
 
 
 def index_page(results: Sequence[ReproductionResult], links: Sequence[PageLink] = ()) -> Page:
     """All studies, and one table of all comparable values."""
     reproductions = [one.reproduction for one in results]
+    compared = any(one.points for one in reproductions)
     measured = [(one, part) for one in results for part in one.measured]
     sections = [
         Section(
@@ -105,9 +109,8 @@ def index_page(results: Sequence[ReproductionResult], links: Sequence[PageLink] 
             "All comparable values",
             text=describe_agreement(reproductions),
             tables=[points_table(reproductions)],
-            figures=[agreement_figure(reproductions)],
         )
-        if any(one.points for one in reproductions)
+        if compared
         else None,
         _validated_section([part for _, part in measured]),
         Section(
@@ -123,6 +126,8 @@ def index_page(results: Sequence[ReproductionResult], links: Sequence[PageLink] 
         subtitle="Measured on this machine where possible, predicted for the original machines, "
         "and compared with the published results",
         verdict=_summary(results),
+        facts=_facts(reproductions, len(_all_launches(results))),
+        lead=agreement_figure(reproductions) if compared else None,
         sections=[section for section in sections if section is not None],
         provenance=_provenance(results),
         links=links,
@@ -257,16 +262,15 @@ def _threats_section(results: ReproductionResult) -> Section | None:
     return Section("Threats to validity", points=points) if points else None
 
 
-def _facts(results: ReproductionResult) -> list[Fact]:
-    found = results.reproduction
-    launches = len(_all_launches([results]))
+def _facts(found: Sequence[Reproduction], launches: int) -> list[Fact]:
     facts = [Fact("launches on this machine", str(launches))] if launches else []
-    if found.mean_error is not None:
-        covered = sum(point.covered for point in found.points)
+    points = [point for one in found for point in one.points]
+    if points:
+        covered = sum(point.covered for point in points)
         facts += [
-            Fact("published values", str(len(found.points))),
-            Fact("mean error", f"{found.mean_error:.0%}"),
-            Fact("inside the 90 % interval", f"{covered} of {len(found.points)}"),
+            Fact("published values", str(len(points))),
+            Fact("mean error", f"{mean_error(points):.0%}"),
+            Fact("inside the 90 % interval", f"{covered} of {len(points)}"),
         ]
     return facts[-3:] or [Fact("published values that can be compared", "none")]
 
@@ -276,10 +280,9 @@ def _summary(results: Sequence[ReproductionResult]) -> list[str]:
     launches = _all_launches(results)
     sentences = []
     if points:
-        error = sum(abs(point.error) for point in points) / len(points)
         covered = sum(point.covered for point in points)
         sentences.append(
-            f"Mean error of {plural(len(points), 'published value')}: {error:.0%}; "
+            f"Mean error of {plural(len(points), 'published value')}: {mean_error(points):.0%}; "
             f"{covered} inside the 90 % interval."
         )
     load = describe_load(launches)

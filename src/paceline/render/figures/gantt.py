@@ -19,6 +19,11 @@ from paceline.units import format_seconds, plural, seconds_unit
 _BAR = 20.0
 _STRIP = 3.0
 _MOST_BARS = 1200
+"""Bars of a drawing of ``_USUAL_WIDTH`` pixels."""
+_USUAL_WIDTH = 920.0
+_WIDEST = 4000.0
+_LABELS = 160.0
+"""Pixels beside the lanes, about."""
 _LEAST_TIP_WIDTH = 3.0
 _MOST_LANES = 24
 _IDLE_SHARE = 0.005
@@ -111,9 +116,10 @@ def draw(info: GanttInfo, width: float) -> str:
     layout = rows(labels, width, top=key_height + 8, bar_height=_BAR, gap=8)
     scale = layout.scale(axis)
     pixel_seconds = (axis.high - axis.low) / (layout.right - layout.left) / factor
+    most = _MOST_BARS * max(1.0, width / _USUAL_WIDTH)
     parts = [
         _lane(blocks, layout.bar_top(number), scale, factor)
-        for number, blocks in enumerate(_lane_blocks(info, pixel_seconds))
+        for number, blocks in enumerate(_lane_blocks(info, pixel_seconds, most))
     ]
     tasks = plural(sum(len(lane.bars) for lane in info.lanes), "task")
     lanes = plural(len(info.lanes), "lane")
@@ -123,11 +129,27 @@ def draw(info: GanttInfo, width: float) -> str:
     )
 
 
-def _lane_blocks(info: GanttInfo, pixel_seconds: float) -> list[list[GanttBar]]:
-    """The bars of each lane, merged until the drawing stays small."""
+def readable_width(info: GanttInfo, least: float) -> float:
+    """Pixels in which passes of micro-batches show their numbers; at most ``_WIDEST``."""
+    shares = sorted(
+        _digits_width(block) * info.seconds / block.seconds
+        for lane in info.lanes
+        for block in lane.bars
+        if block.number and block.seconds > 0
+    )
+    most = shares[9 * len(shares) // 10] if shares else 0.0
+    return min(max(least, _LABELS + most), max(least, _WIDEST))
+
+
+def _digits_width(block: GanttBar) -> float:
+    return _PIXELS_OF_DIGIT * len(block.number) + 2
+
+
+def _lane_blocks(info: GanttInfo, pixel_seconds: float, most: float) -> list[list[GanttBar]]:
+    """The bars of each lane, merged until there are at most ``most``."""
     while True:
         blocks = [_merged(lane.bars, pixel_seconds) for lane in info.lanes]
-        if sum(map(len, blocks)) <= _MOST_BARS or pixel_seconds <= 0:
+        if sum(map(len, blocks)) <= most or pixel_seconds <= 0:
             return blocks
         pixel_seconds *= 1.5
 
@@ -145,7 +167,7 @@ def _lane(blocks: Sequence[GanttBar], top: float, scale: Scale, factor: float) -
         if block.is_critical:  # below the bar: an outline would hide the colour of thin bars
             strip = bar(left, top + _BAR + 1.5, max(right - left, 0.5), _STRIP)
             by_class.setdefault("critical", []).append(strip)
-        if block.number and right - left >= _PIXELS_OF_DIGIT * len(block.number) + 2:
+        if block.number and right - left >= _digits_width(block):
             middle = (left + right) / 2
             kind = f"number {phase_colour(block.phase)}"
             numbers.append(text(block.number, middle, top + 14, class_=kind, anchor="middle"))

@@ -1,6 +1,8 @@
 """Curves over one axis, with their crossovers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from paceline.render.number_format import Ranged, ranged_text, short_number
 from paceline.render.safe_text import printable
@@ -65,7 +67,8 @@ def draw(info: LinesInfo, width: float, height: float) -> str:
     ]
     panel = xy_panel(width, height, x_axis, y_axis, entries)
     curves = [_curve(panel, info, number) for number in range(len(info.series))]
-    marks = [_crossover(panel, crossing) for crossing in crossings]
+    lines = [_positions(panel, series) for series in info.series]
+    marks = [_crossover(panel, crossing, lines) for crossing in crossings]
     crossed = "; ".join(f"crossover at {short_number(c.x)}: {c.label}" for c in crossings)
     labels = ", ".join(series.label for series in info.series)
     description = f"{info.y_title} against {info.x_title}: {labels}. {crossed}"
@@ -82,11 +85,7 @@ def _axis(title: str, values: list[float], logarithmic: bool, ticks: int) -> Axi
 
 def _curve(panel: Panel, info: LinesInfo, number: int) -> str:
     series = info.series[number]
-    points = sorted(
-        ((x, y) for x, y in series.points if len(finite([x, y.value])) == 2),
-        key=lambda point: point[0],
-    )
-    positions = [(panel.x(x), panel.y(y.value)) for x, y in points]
+    points, positions = _drawn(series), _positions(panel, series)
     bounds = [(panel.x(x), y.bounds) for x, y in points]
     lower = [(x, panel.y(b[0])) for x, b in bounds if b is not None]
     upper = [(x, panel.y(b[1])) for x, b in bounds if b is not None]
@@ -98,18 +97,50 @@ def _curve(panel: Panel, info: LinesInfo, number: int) -> str:
     return group(*parts, class_=_colour(series, number))
 
 
+def _drawn(series: LineSeries) -> list[tuple[float, Ranged]]:
+    """The points of a curve that can be drawn, from left to right."""
+    points = ((x, y) for x, y in series.points if len(finite([x, y.value])) == 2)
+    return sorted(points, key=lambda point: point[0])
+
+
+def _positions(panel: Panel, series: LineSeries) -> list[tuple[float, float]]:
+    return [(panel.x(x), panel.y(y.value)) for x, y in _drawn(series)]
+
+
 def _colour(series: LineSeries, number: int) -> str:
     return series_colour(number if series.colour is None else series.colour)
 
 
-def _crossover(panel: Panel, crossing: Crossover) -> str:
+def _crossover(
+    panel: Panel, crossing: Crossover, lines: Sequence[Sequence[tuple[float, float]]]
+) -> str:
     x, y = panel.x(crossing.x), panel.y(crossing.y)
     label = printable(crossing.label) or short_number(crossing.x)
-    fits_right = x + 10 + text_width(label) <= panel.right
+    width = text_width(label)
+    fits_right = x + 10 + width <= panel.right
     anchor, label_x = ("start", x + 8) if fits_right else ("end", x - 8)
+    left = label_x if fits_right else label_x - width
+    middles = (panel.top + 8, panel.bottom - 12)
+    middle = max(middles, key=lambda own: _clearance(own, left, left + width, lines))
     return group(
         line(x, panel.top, x, panel.bottom, class_="connector"),
         element("circle", cx=x, cy=y, r=6, class_="ring", tip=label),
-        text(label, label_x, panel.top + 12, class_="label", anchor=anchor),
+        text(label, label_x, middle + 4, class_="label", anchor=anchor),
         class_="crossover",
     )
+
+
+def _clearance(
+    middle: float, left: float, right: float, lines: Sequence[Sequence[tuple[float, float]]]
+) -> float:
+    """Pixels from a height to the nearest curve between two horizontal positions, at most 20."""
+    clear = 20.0
+    for points in lines:
+        for (x0, y0), (x1, y1) in pairwise(points):
+            if x0 <= right and x1 >= left and x1 > x0:
+                ends = (
+                    y0 + (y1 - y0) * (min(max(at, x0), x1) - x0) / (x1 - x0) for at in (left, right)
+                )
+                low, high = sorted(ends)
+                clear = min(clear, max(low - middle, middle - high, 0.0))
+    return clear

@@ -40,7 +40,7 @@ def explanations_section(results: StudyAnalysis) -> Section | None:
         ],
         notes=[
             *(
-                f"{one.measured.first.framework}: {line}."
+                f"{one.measured.first.framework}: {line}"
                 for one in explained
                 for line in instrumented_lines(one)
             ),
@@ -82,7 +82,7 @@ def _of_one(results: StudyAnalysis, explanation: Explanation) -> Section:
         tables=[findings] if findings is not None and findings.rows else [],
         figures=figures,
         notes=[
-            *(f"{line[:1].upper()}{line[1:]}." for line in instrumented_lines(explanation)),
+            *instrumented_lines(explanation),
             *(f"Not measured: {gap}" for gap in explanation.missing),
         ],
     )
