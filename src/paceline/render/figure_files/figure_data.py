@@ -88,7 +88,8 @@ def _scalars(values: Mapping[str, Any]) -> Row:
 def _named(name: str, value: Any) -> Row:
     if isinstance(value, Ranged):
         return {name: value.value, "low": value.low, "high": value.high}
-    return {name: value if isinstance(value, int | float) else str(value)}
+    is_known = value is not None and not isinstance(value, int | float)
+    return {name: str(value) if is_known else value}
 
 
 def _is_nested(value: Any) -> bool:

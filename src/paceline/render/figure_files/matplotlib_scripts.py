@@ -13,8 +13,11 @@ number = lambda row, name: float(row[name]) if row.get(name) else float("nan")
 labels = list(dict.fromkeys(row.get("label", "") for row in rows))
 figure, axes = plt.subplots(figsize=(5.0, 3.0))
 """
-_CURVES = """for label in labels:
-    own = [row for row in rows if row.get("label", "") == label]
+# The part separates measured points from a fitted line, and curves from their crossovers.
+_CURVES = """parts = [(row.get("label", ""), row.get("part", "")) for row in rows]
+for label, part in dict.fromkeys(parts):
+    own = [row for row, name in zip(rows, parts) if name == (label, part)]
+    label += ", fitted" if part == "fitted" else ""
     x, y = ([number(row, name) for row in own] for name in ("{x}", "{y}"))
     below = [max(0.0, b - number(row, "low")) for b, row in zip(y, own)]
     above = [max(0.0, number(row, "high") - b) for b, row in zip(y, own)]
@@ -52,7 +55,7 @@ axes.set_yticks(range(len(labels)), labels)
 axes.invert_yaxis()
 for at, name in enumerate(names):
     axes.barh(0, 0, color=f"C{{at % 10}}", label=name)
-axes.legend()
+axes.legend(ncol=4, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize="small")
 axes.set(xlabel="step time (ms)")
 """
 _SPANS = """phases = list(dict.fromkeys(row["phase"] for row in rows))
@@ -61,6 +64,9 @@ for place, label in enumerate(labels):
         own = [row for row in rows if row["label"] == label and row["phase"] == phase]
         spans = [(1e3 * number(row, "start_seconds"), 1e3 * number(row, "seconds")) for row in own]
         axes.broken_barh(spans, (place - 0.4, 0.8), color=f"C{{at % 10}}")
+for at, phase in enumerate(phases):
+    axes.barh(0, 0, color=f"C{{at % 10}}", label=phase)
+axes.legend(ncol=4, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize="small")
 axes.set_yticks(range(len(labels)), labels)
 axes.invert_yaxis()
 axes.set(xlabel="time in the step (ms)")
@@ -70,7 +76,7 @@ for at, label in enumerate(labels):
     own = [row for row in rows if row["label"] == label]
     places = [groups.index(row["group"]) + at / (len(labels) + 1) for row in own]
     axes.bar(places, [number(row, "value") for row in own], 1 / (len(labels) + 1), label=label)
-axes.set_xticks(range(len(groups)), groups)
+axes.set_xticks(range(len(groups)), groups, rotation=20, ha="right")
 axes.set(ylabel="{title}")
 axes.legend()
 """
@@ -82,8 +88,33 @@ axes.set(xscale="log", yscale="log", xlabel="measured", ylabel="predicted")
 axes.axline((1, 1), (10, 10), color="grey", linewidth=0.8)
 axes.legend()
 """
+_SHARES = """names = list(dict.fromkeys(row["name"] for row in rows))
+for place, label in enumerate(labels):
+    below = {{}}
+    for row in (row for row in rows if row["label"] == label):
+        slices = 1 + max(int(r["index"]) for r in rows if r["label"] == label)
+        width, slot = 1e3 * number(row, "seconds") / slices, int(row["index"])
+        bottom, share = below.get(slot, 0.0), 0.9 * number(row, "value")
+        colour = f"C{{names.index(row['name']) % 10}}"
+        axes.bar((slot + 0.5) * width, share, width, len(labels) - 1 - place + bottom, color=colour)
+        below[slot] = bottom + share
+for at, name in enumerate(names):
+    axes.bar(0, 0, color=f"C{{at % 10}}", label=name)
+axes.legend(ncol=4, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize="small")
+axes.set_yticks([len(labels) - 0.55 - place for place in range(len(labels))], labels)
+axes.set(xlabel="time in the step (ms)")
+"""
+_LAYERS = """layers = [row for row in rows if row["part"] == "layers"]
+axes.bar(range(len(layers)), [number(row, "gradient_bytes") for row in layers], label="layer")
+for row in (row for row in rows if row["part"] == "messages"):
+    first, last, size = (number(row, name) for name in ("first", "last", "size_bytes"))
+    axes.plot([first - 0.4, last + 0.4], [size, size], color="C1")
+axes.plot([], [], color="C1", label="message and its layers")
+axes.legend()
+axes.set(xlabel="layers, in the order of the backward pass", ylabel="gradient (bytes)")
+"""
 _TAIL = """figure.tight_layout()
-figure.savefig(here / "{name}-matplotlib.pdf")
+figure.savefig(here / "{name}-matplotlib.pdf", bbox_inches="tight")
 """
 
 
@@ -119,6 +150,9 @@ _BODIES: dict[str, tuple[str, dict[str, str]]] = {
     "RepetitionsInfo": (_DOTS, {"title": "title"}),
     "PhasesInfo": (_STACKS, {}),
     "GanttInfo": (_SPANS, {}),
+    "HeatmapInfo": (_SPANS, {}),
+    "UtilisationInfo": (_SHARES, {}),
+    "LayersInfo": (_LAYERS, {}),
     "BarsInfo": (_BARS, {"title": "title"}),
     "ScatterInfo": (_SCATTER, {}),
 }
