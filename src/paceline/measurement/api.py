@@ -1,11 +1,12 @@
 """Public functions doctor, check_hosts and run."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
-from paceline.errors import InputError
+from paceline.errors import InputError, PacelineError
 from paceline.importers.import_launches import UserFacts
 from paceline.launch.launcher import shell_words
 from paceline.measurement.machine_check import Finding, examine
@@ -86,10 +87,14 @@ def check_hosts(
 
 @dataclass(frozen=True, repr=False)
 class RecordedRun(PublicResult):
-    """Launches of a user's command, in order; the last may have failed."""
+    """Launches of a user's command, in order; the last may have failed.
+
+    ``explanation`` breaks the step down if the study also has other numbers of processes.
+    """
 
     schema: ClassVar[str] = "run/1"
     launches: tuple[Launch, ...]
+    explanation: PublicResult | None = None
 
     @property
     def finished(self) -> tuple[Launch, ...]:
@@ -110,7 +115,7 @@ class RecordedRun(PublicResult):
         return f"{self.launches[0].study}: {len(self.finished)} of {len(self.launches)} finished"
 
     def parts(self) -> list[Part]:
-        """Throughput of all launches, and the median step of the last."""
+        """Throughput of all launches, and the median step of the last or the explanation."""
         from paceline.analysis.configurations import grouped
         from paceline.analysis.launch_tables import throughput_table
         from paceline.render.step_tables import step_table
@@ -118,7 +123,9 @@ class RecordedRun(PublicResult):
         groups, last = grouped(self.finished), self.launches[-1]
         parts: list[Part] = [throughput_table(groups)] if groups else []
         timeline = last.outcome.timeline
-        if last in self.finished and timeline is not None:
+        if self.explanation is not None:
+            parts += ["", *self.explanation.parts()]
+        elif last in self.finished and timeline is not None:
             parts += [f"Median step ({timeline.label})", step_table(timeline)]
         return parts
 
@@ -192,7 +199,22 @@ def run(
             launches.append(run_watched(request, opened, stdout, stderr))
             if launches[-1].status is not Status.FINISHED:
                 break
-    return RecordedRun(tuple(launches))
+        known = opened.launches(study=launches[-1].study)
+    return RecordedRun(tuple(launches), _explained(known, launches[-1], store))
+
+
+def _explained(
+    known: Sequence[Launch], last: Launch, store: Path | str | None
+) -> PublicResult | None:
+    """The step by cause, if ``last`` finished and its study has other numbers of processes."""
+    from paceline.explanation.api import explain
+
+    sizes = {one.world_size for one in known if one.status is Status.FINISHED}
+    if last.status is not Status.FINISHED or len(sizes) < 2:
+        return None
+    with suppress(PacelineError):  # launches without phases have no breakdown
+        return explain(last.study, store=_path(store))
+    return None
 
 
 def _command(

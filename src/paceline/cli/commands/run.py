@@ -146,8 +146,9 @@ def command(
     last, further = found.launches[-1], []
     if found.exit_code == 0:
         trace = {} if last.outcome.timeline is None else {"trace": "step.json"}
+        explained = [] if found.explanation else [same_job("explain", study=last.study)]
         further = [
-            same_job("explain", study=last.study),
+            *explained,
             same_job("study show", subject=last.id, **trace),
             same_job("report", study=last.study),
         ]
