@@ -71,8 +71,8 @@ class FrameworkProfile:
     ``placeholder_gradients``: gradients are added to fp32 buffers by the GEMM, and each shape of a
     weight has an unused gradient in 16 bits that autograd receives. ``loss_copies`` are copies of
     the scores at the peak of the program's own loss, in fp32; ``loss_kernel`` is its default.
-    ``memory_from_code``: kept tensors were read in the code of the framework and
-    checked against measured peaks, so only allocator gaps are added.
+    ``prints_allocated``: its logs print the bytes that it allocates, not those that the
+    allocator of PyTorch reserves, so no allocator gaps are added.
     ``fused_gates``: activation and product of gated networks are one kernel that keeps its inputs
     but not the intermediate result.
     ``adapted_layers``: linear layers that have adapters by default (all if empty).
@@ -135,7 +135,7 @@ class FrameworkProfile:
     placeholder_gradients: bool = False
     loss_copies: Annotated[float, quantity(float)] = TORCH_LOSS_COPIES
     loss_kernel: LossKernel = LossKernel.PLAIN
-    memory_from_code: bool = False
+    prints_allocated: bool = False
     fused_gates: bool = False
     adapted_layers: tuple[str, ...] = ()
     divides_embeddings: bool = False

@@ -88,7 +88,8 @@ class PacelineModel(_CachedModel):
         corrected = with_corrections(step.job, program, model=model)
         prediction = predict_step(replace(step, job=corrected))
         throughput = _throughput(job, prediction.step_seconds)
-        memory = None if job.cold_obstacle else float(prediction.memory.total_bytes)
+        known = configuration.determines_memory and not job.cold_obstacle
+        memory = float(prediction.memory.total_bytes) if known else None
         return Forecast(
             throughput,
             throughput * prediction.interval.low,

@@ -19,7 +19,7 @@ from paceline.predictor.memory.fit_probability import fits_probability
 from paceline.predictor.memory.offload import has_fast_host
 from paceline.predictor.plan.interleaving import largest_interleave
 from paceline.predictor.plan.plan import Plan
-from paceline.predictor.plan.plan_choices import ExpertDispatch, Offload, Recompute
+from paceline.predictor.plan.plan_choices import ExpertDispatch, LossKernel, Offload, Recompute
 from paceline.predictor.plan.sync_policy import Exchange, Policy, Synchronisation
 from paceline.predictor.plan.validate_for_model import check_experts
 from paceline.predictor.predict import predict
@@ -252,6 +252,7 @@ def _plan(
         fused_attention=has_fused_attention(profile, device),
         synchronisation=_synchronisation(configuration, profile),
         framework=profile.name,
+        loss_kernel=_loss_kernel(configuration),
         ep_impl=profile.usual_ep_impl if (configuration.ep or 1) > 1 else ExpertDispatch.ALL_TO_ALL,
     )
 
@@ -259,8 +260,12 @@ def _plan(
 def _zero(
     configuration: Configuration, profile: FrameworkProfile, dp: int, assumptions: list[str]
 ) -> int:
-    """Sharding of the row, else what the documentation of its program recommends."""
-    if configuration.zero is not None or not profile.usual_zero or dp == 1:
+    """Sharding of the row, else what the documentation of its program recommends.
+
+    Tables without these settings have 0 and an unknown recomputation.
+    """
+    stated = bool(configuration.zero) or configuration.recompute not in _NOT_STATED
+    if stated or not profile.usual_zero or dp == 1:
         return configuration.zero or 0
     assumptions.append(f"sharding not stated: ZeRO-{profile.usual_zero}, as the program recommends")
     return profile.usual_zero
@@ -354,6 +359,12 @@ def _recompute(configuration: Configuration, profile: FrameworkProfile) -> Recom
         return Recompute(configuration.recompute)
     except ValueError:
         return Recompute.NONE
+
+
+def _loss_kernel(configuration: Configuration) -> LossKernel | None:
+    """The loss of the source's scripts; None is that of the framework."""
+    stated = _facts_of_sources().get(configuration.family, {}).get("loss_kernel")
+    return LossKernel(stated) if stated else None
 
 
 def _synchronisation(configuration: Configuration, profile: FrameworkProfile) -> Synchronisation:

@@ -95,6 +95,11 @@ class Configuration:
         return self.global_batch / self.devices
 
     @property
+    def determines_memory(self) -> bool:
+        """Whether the memory of a device follows from the row: its degrees are stated."""
+        return self.devices == 1 or any((self.dp, self.tp, self.pp, self.cp))
+
+    @property
     def layout(self) -> tuple[int | float | None, ...]:
         """The fields that differ between layouts of one job: degrees and micro-batch."""
         return (self.dp, self.tp, self.pp, self.cp, self.ep, self.zero, self.micro_batch)

@@ -61,10 +61,9 @@ def largest_tensor(profiles: Iterable[LayerProfile]) -> float:
 def allocator_bytes(activations: Numbers, profile: FrameworkProfile) -> Numbers:
     """Allocator fragmentation, as a share of activations.
 
-    The share is larger for frameworks whose kept tensors were not read in their code.
+    Megatron-LM prints the bytes that it allocates, which have none.
     """
-    share = "gaps_share" if profile.memory_from_code else "allocator_share"
-    return number(f"spread.memory.{share}") * activations
+    return (0.0 if profile.prints_allocated else number("spread.memory.gaps_share")) * activations
 
 
 def _stages_memory(parts: Partition, counts: Array) -> Memory:
