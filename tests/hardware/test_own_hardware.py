@@ -217,3 +217,15 @@ def test_lines_are_found_for_headers_keys_and_inline_keys():
     assert line_of(LAB, ("device", "my_gpu", "peak_flops"), "fp16") == 4
     assert line_of('[a."b.c"]\nd = 1\n', ("a", "b.c"), "d") == 2
     assert line_of(LAB, ("cluster", "lab"), "absent") is None
+
+
+def test_a_misspelt_table_is_named_where_a_file_has_no_cluster(tmp_path):
+    file = tmp_path / "c.toml"
+    file.write_text('[clusters.ours]\ndevice = "a100_sxm_80gb"\n')
+    with pytest.raises(InputError) as caught:
+        cluster(str(file))
+    assert "line 1: unknown table 'clusters'" in str(caught.value)
+    assert "[cluster.NAME]" in f"{caught.value} {caught.value.hint}"
+    file.write_text("")
+    with pytest.raises(InputError, match="defines 0 clusters"):
+        cluster(str(file))

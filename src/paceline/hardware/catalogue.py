@@ -210,7 +210,9 @@ def cluster(name: str) -> Cluster:
     if name.endswith(".toml"):
         names = list(read_toml(Path(name)).table("cluster").values)
         if len(names) != 1:
-            raise InputError(f"{name} defines {len(names)} clusters", f"select one: {name}:NAME")
+            catalogue().extended_with(Path(name))  # a misspelt [cluster.NAME] is the cause
+            hint = f"select one: {name}:NAME" if names else "add a table [cluster.NAME]"
+            raise InputError(f"{name} defines {len(names)} clusters", hint)
         name = f"{name}:{names[0]}"
     source, own_name = _split(name)
     return source.cluster(own_name)
