@@ -32,7 +32,8 @@ def norm(x: jax.Array, weight: tuple, running: tuple) -> tuple[jax.Array, tuple]
     variance = jnp.mean(jnp.square(x), (0, 1, 2)) - jnp.square(mean)
     scale, shift = weight
     kept = tuple(0.9 * old + 0.1 * new for old, new in zip(running, (mean, variance), strict=True))
-    return (x - mean) * lax.rsqrt(variance + 1e-5) * scale + shift, kept
+    # One factor per channel, as in Flax: XLA then sums one product per channel for its gradient.
+    return (x - mean) * (lax.rsqrt(variance + 1e-5) * scale) + shift, kept
 
 
 SHAPES = [
