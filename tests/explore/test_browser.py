@@ -133,6 +133,18 @@ def test_empty_fields_show_the_plan_that_was_chosen(opened):
     assert page.input_value("input[name=tp]") == "2"
 
 
+def test_a_device_is_chosen_instead_of_a_cluster(opened):
+    page = opened("?nodes=2&batch=32")
+    page.fill("input[name=cluster]", "")
+    page.select_option("select[name=device]", "a100_sxm_80gb")
+    page.wait_for_selector("#command:has-text('--device a100_sxm_80gb')")
+    page.fill("input[name=processes]", "4")
+    page.wait_for_selector("#command:has-text('-j 2x4')")
+    page.reload()
+    page.wait_for_selector("#command:has-text('--device a100_sxm_80gb')")
+    assert "--cluster" not in page.inner_text("#command")
+
+
 def test_a_cluster_file_and_a_log_are_uploads(opened, tmp_path):
     (tmp_path / "ours.toml").write_bytes(CLUSTER)
     page = opened("?nodes=2&batch=32")

@@ -22,6 +22,7 @@ from paceline.explore.state import ExplorerState, state_of
 from paceline.explore.uploads import Uploads
 from paceline.spec.job_options import JobOptions
 from paceline.spec.knob import knobs_of
+from paceline.spec.training_options import TrainingOptions
 from paceline.workload import zoo
 
 
@@ -348,9 +349,35 @@ def test_defaults_are_a_state_themselves():
 def test_the_form_has_a_field_for_every_option_that_opens_no_file():
     page = explorer_page()
     names = set(re.findall(r'name="([a-z_]+)"', page))
-    left_out = {"input", "topology", "device", "scale"}
-    assert names >= set(knobs_of(JobOptions)) - left_out
+    left_out = {"input", "topology", "scale"}  # a file; nodes and processes; three factors
+    assert names >= (knobs_of(JobOptions).keys() | knobs_of(TrainingOptions).keys()) - left_out
     assert not names & left_out
+
+
+def test_a_device_replaces_the_cluster():
+    choice = {"cluster": "", "device": "a100_sxm_80gb", "nodes": 2, "processes": 4, "batch": 32}
+    found = answer(job_of(state_of(choice, {}), {}))
+    told = pl.predict("resnet50", device="a100_sxm_80gb", topology="2x4", batch=32)
+    assert found.prediction.samples_per_second == told.samples_per_second
+    printed = found.document()["command"]
+    assert "--cluster" not in printed and printed.endswith(
+        "--device a100_sxm_80gb --batch 32 -j 2x4"
+    )
+    rows = {row["nodes"]: row["samples_per_second"] for row in found.rows}
+    for nodes in (1, 4):
+        other = pl.predict("resnet50", device="a100_sxm_80gb", topology=f"{nodes}x4", batch=32)
+        assert rows[nodes] == pytest.approx(other.samples_per_second, rel=1e-13)
+    with pytest.raises(PacelineError, match="both a cluster and a device"):
+        state_of({**choice, "cluster": "dgx-1"}, {})
+    with pytest.raises(PacelineError, match="no cluster selected"):
+        state_of({"cluster": ""}, {})
+
+
+def test_failures_and_prices_of_a_training_are_fields():
+    run = {"tokens": "1T", "price": "2.5", "mtbf": "1000h", "nic_price": "0.5"}
+    given = {"model": "llama3_8b", "cluster": "dgx-h100", **run}
+    command = answer(job_of(state_of(given, {}), {})).document()["command"]
+    assert "--mtbf" in command and "--nic-price 0.5" in command
 
 
 @pytest.mark.parametrize(

@@ -20,13 +20,14 @@ UPLOADED = "upload:"
 EVIDENCE = ("trace", "allreduce_curve", "log")
 """Options whose values are uploaded files: layer times, an all-reduce curve, a training log."""
 _OPENS_FILES = {"trace", "allreduce_curve", "input"}
-_STATED_OTHERWISE = {"model", "cluster", "nodes", "topology", "device", "scale"}
-_OF_A_RUN = ("tokens", "epochs", "samples_per_epoch", "price")
+_STATED_OTHERWISE = {"model", "cluster", "nodes", "topology", "scale"}
 
 
 @dataclass(frozen=True)
 class ExplorerState:
     """A job and cluster; ``options`` are the keywords of `paceline.predict` that the form has.
+
+    ``cluster`` is empty if a device is stated.
 
     ``flops``, ``memory`` and ``link_rate`` are factors on the hardware's values.
     ``training`` is the length and price of a whole training run. ``study`` names measured launches
@@ -54,8 +55,8 @@ class ExplorerState:
     def command(self, per_node: int) -> list[str]:
         """The command with the same result, on ``per_node`` devices per node."""
         files = {name: key for name, key in self.evidence.items() if name != "log"}
-        options: dict[str, Any] = {"model": self.model or None, "cluster": self.cluster, **files}
-        options = {name: value and _file_name(value) for name, value in options.items()}
+        options: dict[str, Any] = {"model": self.model, "cluster": self.cluster, **files}
+        options = {name: _file_name(value) if value else None for name, value in options.items()}
         options |= {**self.keywords(), "processes": None, "topology": f"{self.nodes}x{per_node}"}
         run = arguments_of(TrainingOptions, self.training)
         return ["paceline", "predict", *arguments_of(JobArguments, options), *run]
@@ -71,7 +72,7 @@ def form_knobs() -> Mapping[str, KnobField]:
     """The knobs of the form: those that open no file, one value each."""
     left_out = _OPENS_FILES | _STATED_OTHERWISE
     knobs = {name: knob for name, knob in knobs_of(JobArguments).items() if name not in left_out}
-    run = {name: knobs_of(TrainingOptions)[name] for name in _OF_A_RUN}
+    run = knobs_of(TrainingOptions)
     return {name: _bounded(knob) for name, knob in {**knobs, **run}.items()}
 
 
@@ -95,6 +96,7 @@ def names_by_option() -> Mapping[str, list[str]]:
 
     links = catalogue().links.items()
     return {
+        "device": sorted(catalogue().devices),
         "link": sorted(name for name, link in links if link.scope == "inter"),
         "intra_link": sorted(name for name, link in links if link.scope == "intra"),
         "framework": sorted(framework_names()),
@@ -126,10 +128,14 @@ def state_of(
         for name, value in given.items()
         if name not in own and value not in ("", None)
     }
-    run = {name: options.pop(name) for name in _OF_A_RUN if name in options}
+    run = {name: options.pop(name) for name in knobs_of(TrainingOptions) if name in options}
     evidence = {name: key for name in EVIDENCE if (key := fixed.pop(name, ""))}
     if not fixed.get("model", True) and "trace" not in evidence:
         raise InputError("no model selected", "select a network, or give a file with layer times")
+    if "device" in options and fixed.get("cluster", True):
+        raise InputError("both a cluster and a device are given", "clear one of the two fields")
+    if not {"device", "trace"} & {*options, *evidence} and not fixed.get("cluster", True):
+        raise InputError("no cluster selected", "select a cluster or a device")
     return ExplorerState(
         **fixed, options=options, training=cast(TrainingOptions, run), evidence=evidence
     )
@@ -140,7 +146,11 @@ def _checks(uploads: Mapping[str, Any], studies: Sequence[str]) -> dict[str, Cal
     return {
         "model": lambda value: value and (_uploaded("model", value, uploads) or _model(value)),
         "cluster": lambda value: (
-            _uploaded("cluster", value, uploads) or _one_of("cluster", value, catalogue().clusters)
+            value
+            and (
+                _uploaded("cluster", value, uploads)
+                or _one_of("cluster", value, catalogue().clusters)
+            )
         ),
         "nodes": partial(_option, nodes),
         "study": lambda value: value and _one_of("study", value, studies),
