@@ -1,11 +1,14 @@
 """Ready-made values for tests: a launch and how it ended, the launches of a study, a machine."""
 
 from paceline.hardware.machine_profile import CollectivePoint, Colocation, MachineProfile
+from paceline.predictor.kernels.efficiency import load_efficiency
+from paceline.predictor.kernels.roofline import layer_work
 from paceline.predictor.schedule.ddp_step import replica_step
-from paceline.predictor.schedule.step_costs import GradientExchange, StepCosts
+from paceline.predictor.schedule.step_costs import GradientExchange, LayerTime, StepCosts
 from paceline.step import Origin, Phase, Step, Task
 from paceline.step.schedule import schedule
 from paceline.store import Launch, LayerTiming, Outcome, RankSteps, Status
+from paceline.workload.precision import precision
 
 
 def a_launch(launch_id="a1", study="s", **changes):
@@ -154,3 +157,13 @@ def keep_profile(store):
     from paceline.store.database import now
 
     save_profile(store, a_profile(measured_at=now()))
+
+
+def kernel_times(cost, device, precision_name, efficiency=None, *, dispatch_seconds=0.0, **how):
+    """Seconds of each layer of a graph with a batch, from `layer_work`; ``how`` are its options."""
+    constants = efficiency or load_efficiency()
+    work = layer_work(cost.profile, cost.batch, device, precision_name, constants, **how)
+    rate = constants.attainable_flops(device, precision(precision_name).compute)
+    launch, memory = constants.launch(device), device.known_memory_bandwidth
+    forward, backward = work.seconds(rate, memory, launch, dispatch_seconds)
+    return list(map(LayerTime, work.names, forward, backward, work.gradient_bytes))

@@ -4,12 +4,12 @@ import dataclasses
 
 import numpy as np
 import pytest
+from builders import kernel_times
 
 from paceline.hardware import Device
 from paceline.predictor.kernels.efficiency import Efficiency, UnitEfficiency, load_efficiency
 from paceline.predictor.kernels.roofline import (
     executed_share,
-    layer_times,
     layer_work,
     update_seconds,
 )
@@ -208,7 +208,7 @@ def chain(shape, *operations, dtype="float"):
 def test_a_large_linear_layer_is_bound_by_arithmetic():
     """8192 rows, 4096 -> 4096, bf16: 275 GFLOP at 80 TFLOP/s, three times in training."""
     graph = chain((8192, 4096), ops.Linear(4096, bias=False), ops.Linear(4096, bias=False))
-    first, second = layer_times(graph.cost(1, precision="bf16"), GPU, "bf16", an_efficiency())
+    first, second = kernel_times(graph.cost(1, precision="bf16"), GPU, "bf16", an_efficiency())
     flops = 2 * 8192 * 4096 * 4096
     assert first.forward_seconds == pytest.approx(flops / 80e12 + 5e-6)
     assert first.backward_seconds == pytest.approx(flops / 80e12 + 5e-6), "no input gradient"
@@ -219,15 +219,15 @@ def test_a_large_linear_layer_is_bound_by_arithmetic():
 def test_an_activation_is_bound_by_memory():
     """1e6 elements of 4 bytes: 2 passes forward, 3 backward, at 1 TB/s."""
     graph = chain((1000, 1000), ops.Linear(1000), ops.Activation("relu"))
-    _, relu = layer_times(graph.cost(1), GPU, "fp32", an_efficiency())
+    _, relu = kernel_times(graph.cost(1), GPU, "fp32", an_efficiency())
     assert relu.forward_seconds == pytest.approx(8e-6 + 5e-6)
     assert relu.backward_seconds == pytest.approx(12e-6 + 5e-6)
     half = an_efficiency(memory={"other": 0.5}, half_bytes={"accelerator": 8e6, "processor": 0.0})
-    _, slower = layer_times(graph.cost(1), GPU, "fp32", half)
+    _, slower = kernel_times(graph.cost(1), GPU, "fp32", half)
     assert slower.forward_seconds == pytest.approx(8e-6 / 0.25 + 5e-6)
-    _, fused = layer_times(graph.cost(1), GPU, "fp32", an_efficiency(), pointwise_traffic=0.25)
+    _, fused = kernel_times(graph.cost(1), GPU, "fp32", an_efficiency(), pointwise_traffic=0.25)
     assert fused.forward_seconds == pytest.approx(2e-6 + 5e-6)
-    _, issued = layer_times(graph.cost(1), GPU, "fp32", an_efficiency(), dispatch_seconds=1e-3)
+    _, issued = kernel_times(graph.cost(1), GPU, "fp32", an_efficiency(), dispatch_seconds=1e-3)
     assert issued.forward_seconds == pytest.approx(1e-3)
 
 
@@ -235,7 +235,7 @@ def test_operands_read_again_lower_the_rate():
     """reread x width x attainable / bandwidth = 1e-2 x 2 x 80e12 / 1e12 = 1.6 more."""
     own = an_efficiency(matrix=unit(reread=1e-2))
     graph = chain((8192, 4096), ops.Linear(4096, bias=False))
-    (layer,) = layer_times(graph.cost(1, precision="bf16"), GPU, "bf16", own)
+    (layer,) = kernel_times(graph.cost(1, precision="bf16"), GPU, "bf16", own)
     flops = 2 * 8192 * 4096 * 4096
     assert layer.forward_seconds == pytest.approx(flops / 80e12 * 2.6 + 5e-6)
 
@@ -244,7 +244,7 @@ def test_factors_of_passes():
     products = {"linear": 0.5, "linear_weight_gradient": 0.5}
     own = an_efficiency(products=products)
     graph = chain((8192, 4096), ops.Linear(4096, bias=False))
-    (layer,) = layer_times(graph.cost(1, precision="bf16"), GPU, "bf16", own)
+    (layer,) = kernel_times(graph.cost(1, precision="bf16"), GPU, "bf16", own)
     flops = 2 * 8192 * 4096 * 4096
     assert layer.forward_seconds == pytest.approx(flops / 40e12 + 5e-6)
     assert layer.backward_seconds == pytest.approx(flops / 20e12 + 5e-6)
@@ -253,7 +253,7 @@ def test_factors_of_passes():
 def test_eight_bit_layers_convert_their_operands():
     """Only the first linear layer runs in fp8; the last one stays in bf16."""
     graph = chain((8192, 4096), ops.Linear(4096, bias=False), ops.Linear(4096, bias=False))
-    first, last = layer_times(graph.cost(1, precision="fp8"), GPU, "fp8", an_efficiency())
+    first, last = kernel_times(graph.cost(1, precision="fp8"), GPU, "fp8", an_efficiency())
     flops = 2 * 8192 * 4096 * 4096
     converted = 8192 * 4096 * (2 * 2 + 2 * 1) / 1e12  # read for the scale, and to convert
     assert first.forward_seconds == pytest.approx(flops / 160e12 + converted + 5e-6)

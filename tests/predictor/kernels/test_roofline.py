@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from builders import kernel_times
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,6 @@ from paceline.predictor.kernels.efficiency import load_efficiency
 from paceline.predictor.kernels.gemm_arrays import BACKWARD, FORWARD
 from paceline.predictor.kernels.layer_times import layer_times as stage_layer_times
 from paceline.predictor.kernels.roofline import (
-    layer_times,
     layer_work,
     update_seconds,
 )
@@ -54,14 +54,14 @@ def resnet44():
 
 
 def seconds(graph, batch, name="v100", precision="fp32", **options):
-    times = layer_times(graph.cost(batch, precision=precision), device(name), precision, **options)
+    times = kernel_times(graph.cost(batch, precision=precision), device(name), precision, **options)
     return sum(layer.forward_seconds + layer.backward_seconds for layer in times)
 
 
 @pytest.mark.parametrize(("network", "kind"), list(H100_TRACE))
 def test_kinds_of_layer_are_near_a_trace_of_an_h100(network, kind):
     cost = zoo.build(network).cost(128, precision="tf32")
-    times = layer_times(cost, device("h100"), "tf32")
+    times = kernel_times(cost, device("h100"), "tf32")
     chosen = [t for t, layer in zip(times, cost.layers, strict=True) if layer.kind == kind]
     predicted = [sum(t.forward_seconds for t in chosen), sum(t.backward_seconds for t in chosen)]
     for name, mine, traced in zip(
@@ -91,7 +91,7 @@ def test_no_layer_beats_its_peak_or_its_memory(network, name, precision, plain):
     cost = zoo.build(network).cost(256, precision=precision)
     place = device(name)
     peak = place.peak(precision.removeprefix("amp_"))
-    for layer, time in zip(cost.layers, layer_times(cost, place, precision), strict=True):
+    for layer, time in zip(cost.layers, kernel_times(cost, place, precision), strict=True):
         slides = any(gemm.window > 1 for gemm in layer.profile.forward_gemms)
         highest = peak * (SPARED_MULTIPLICATIONS if plain and slides else 1.0)
         assert time.forward_seconds >= layer.forward_flops / highest
@@ -111,7 +111,7 @@ def test_more_samples_take_longer_and_faster_parts_never_do(batch, more, faster)
         dataclasses.replace(v100, peak_flops={"fp32": v100.peak("fp32") * faster}),
         dataclasses.replace(v100, memory_bandwidth=v100.memory_bandwidth * faster),
     ):
-        times = layer_times(graph.cost(batch), better, "fp32")
+        times = kernel_times(graph.cost(batch), better, "fp32")
         assert sum(t.forward_seconds + t.backward_seconds for t in times) <= taken * (1 + 1e-12)
 
 
@@ -255,7 +255,7 @@ def test_every_constant_is_a_fraction_or_a_size_above_zero():
 def test_only_linear_layers_run_in_8_bits():
     graph, h100 = zoo.build("llama2_7b"), device("h100_sxm_80gb")
     short, half = (
-        {each.name: each for each in layer_times(graph.cost(1, 4096, name), h100, name)}
+        {each.name: each for each in kernel_times(graph.cost(1, 4096, name), h100, name)}
         for name in ("fp8", "bf16")
     )
 
@@ -271,7 +271,7 @@ def test_only_linear_layers_run_in_8_bits():
 def test_fewer_bits_are_faster_and_scales_of_blocks_cost_a_little():
     graph, b200 = zoo.build("llama2_7b"), device("b200_sxm")
     taken = {
-        name: sum(x.forward_seconds for x in layer_times(graph.cost(1, 4096, name), b200, name))
+        name: sum(x.forward_seconds for x in kernel_times(graph.cost(1, 4096, name), b200, name))
         for name in ("bf16", "mxfp8", "fp8", "nvfp4")
     }
     assert sorted(taken, key=taken.__getitem__) == ["nvfp4", "fp8", "mxfp8", "bf16"]
@@ -284,7 +284,7 @@ def test_converting_operands_weighs_more_on_narrow_layers():
         graph = zoo.build(model)
         names = [node.name for node in graph.nodes if node.name.startswith("blocks.0.mlp.up")]
         times = [
-            {x.name: x.forward_seconds for x in layer_times(graph.cost(4, 2048, p), h100, p)}
+            {x.name: x.forward_seconds for x in kernel_times(graph.cost(4, 2048, p), h100, p)}
             for p in ("bf16", "fp8")
         ]
         return sum(times[0][n] for n in names) / sum(times[1][n] for n in names)
@@ -301,7 +301,7 @@ def test_fused_attention_skips_what_the_mask_hides_and_computes_scores_again():
     def times(op):
         nodes = tuple(dataclasses.replace(x, op=op) if x is node else x for x in graph.nodes)
         cost = dataclasses.replace(graph, nodes=nodes).cost(4, 4096, "bf16")
-        return next(x for x in layer_times(cost, a100, "bf16") if x.name == node.name)
+        return next(x for x in kernel_times(cost, a100, "bf16") if x.name == node.name)
 
     share = (4096 + 128) / (2 * 4096)
     taken = times(seen).forward_seconds / times(whole).forward_seconds
@@ -337,7 +337,7 @@ def test_filters_and_scans_of_state_spaces_are_no_matrix_products():
     state = net.image(2048, 16, name="state")
     graph = net.build(net.add_node("scan", ops.SelectiveScan(), y, y, state, state))
     cost, h100 = graph.cost(8, precision="bf16"), device("h100_sxm_80gb")
-    filtered, scanned = layer_times(cost, h100, "bf16")
+    filtered, scanned = kernel_times(cost, h100, "bf16")
     assert h100.memory_bandwidth is not None
     moving = [layer.forward_bytes / h100.memory_bandwidth for layer in cost.layers]
     assert moving[0] <= filtered.forward_seconds < 2 * moving[0]

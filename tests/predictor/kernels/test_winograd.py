@@ -4,9 +4,9 @@ import dataclasses
 
 import numpy as np
 import pytest
+from builders import kernel_times
 
 from paceline.hardware.catalogue import device
-from paceline.predictor.kernels.roofline import layer_times
 from paceline.predictor.kernels.winograd import TransformedProducts
 from paceline.workload.zoo.network_builder import NetworkBuilder
 
@@ -45,7 +45,7 @@ def gain(channels, place=None, precision="fp32"):
         fed = net.conv("first", net.image(channels, 56, 56), channels, 1)
         graph = net.build(net.conv("second", fed, channels, window, padding=window // 2))
         cost = graph.cost(64)
-        _, time = layer_times(cost, place or device("p100_sxm2"), precision)
+        _, time = kernel_times(cost, place or device("p100_sxm2"), precision)
         return cost.layers[1].forward_flops / time.forward_seconds
 
     return rate(3) / rate(1)

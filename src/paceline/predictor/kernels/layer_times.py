@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.constants import number
-from paceline.predictor.kernels.efficiency import Efficiency, load_efficiency
-from paceline.predictor.kernels.gemm_arrays import BACKWARD, FORWARD
-from paceline.predictor.kernels.roofline import check_measured, executed_share, layer_work
+from paceline.predictor.kernels.efficiency import Efficiency
+from paceline.predictor.kernels.layer_arrays import LayerArrays
+from paceline.predictor.kernels.roofline import check_measured, executed_share
 from paceline.predictor.partition.partition import Partition, frozen_parameters
 from paceline.predictor.schedule.step_costs import LayerTime
 from paceline.workload.adapters import are_quantised
@@ -65,27 +65,12 @@ def executed_flop_share(parts: Partition, efficiency: Efficiency | None = None) 
 
 def _modelled(parts: Partition, efficiency: Efficiency | None) -> Array:
     """Forward and backward by kind, with dequantisation of frozen weights (QLoRA)."""
-    device, framework = parts.cluster.device, parts.framework
-    constants = (efficiency or load_efficiency()).of_program(device, framework.attention_kernel)
-    work = layer_work(
-        GraphProfile(tuple(part.profile for part in parts.kinds)),
-        parts.share_of_batch,
-        device,
-        parts.precision,
-        constants,
-        framework.convolution,
-        framework.pointwise_traffic,
-    )
-    seconds = work.seconds(
-        constants.attainable_flops(device, parts.precision.compute),
-        device.known_memory_bandwidth,
-        constants.launch(device),
-        framework.dispatch_seconds,
-    )[[FORWARD, BACKWARD]]
+    arrays = LayerArrays(parts, parts.kinds, efficiency)
+    seconds = arrays.seconds(np.asarray(parts.share_of_batch))
     frozen = parts.workload.frozen_bytes
     if frozen is not None:
         # Each pass reads the stored weights and writes them in the compute format.
-        rate = device.known_memory_bandwidth * number("kernels.limits.dequantised")
+        rate = parts.cluster.device.known_memory_bandwidth * number("kernels.limits.dequantised")
         width = (frozen + parts.precision.operand_bytes) / rate
         converted = are_quantised(parts.workload.graph, parts.classes.first)
         seconds += [

@@ -169,45 +169,6 @@ def layer_work(
     )
 
 
-def layer_times(
-    cost: GraphCost,
-    device: Device,
-    training_precision: str | Precision,
-    efficiency: Efficiency | None = None,
-    *,
-    convolution: str = "implicit",
-    pointwise_traffic: float = 1.0,
-    dispatch_seconds: float = 0.0,
-) -> list[LayerTime]:
-    """Forward and backward seconds of every layer for one batch, in the order of the graph.
-
-    ``dispatch_seconds`` is host time to issue one operation; a layer takes at least that time
-    per operation.
-    """
-    if np.ndim(cost.batch) != 0:
-        raise InputError("layer_times takes one batch", "use layer_work for arrays")
-    constants = efficiency or load_efficiency()
-    work = layer_work(
-        cost.profile,
-        cost.batch,
-        device,
-        training_precision,
-        constants,
-        convolution,
-        pointwise_traffic,
-    )
-    seconds = work.seconds(
-        constants.attainable_flops(device, precision(training_precision).compute),
-        device.known_memory_bandwidth,
-        constants.launch(device),
-        dispatch_seconds,
-    )
-    return [
-        LayerTime(name, float(seconds[FORWARD, i]), float(seconds[BACKWARD, i]), size)
-        for i, (name, size) in enumerate(zip(work.names, work.gradient_bytes.tolist(), strict=True))
-    ]
-
-
 def executed_share(
     cost: GraphCost,
     device: Device,
