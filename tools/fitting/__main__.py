@@ -13,6 +13,7 @@ from pathlib import Path
 
 import paceline
 from fitting.block_floors import floors_table
+from fitting.corrections_file import FILE, corrections_toml
 from fitting.interval_calibration import calibrated
 from fitting.kernel_curves import fitted_constants, left_out_table
 from fitting.memory_scores import memory_error
@@ -22,7 +23,6 @@ from fitting.plan_comparisons import comparison_table
 from fitting.ratio_spread import ratio_table
 from fitting.shipped_kernels import shipped_table
 from fitting.step_scores import left_out_table as steps_left_out_table
-from paceline.predictor.uncertainty.correction_table import FILE, corrections_toml
 from paceline.validation.hold_out import fitted_rows
 from paceline.validation.reference_data import layout_table
 from paceline.validation.refit.refit_corrections import Say, refit

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class Colocated:
     """Slowdown of processes that train concurrently on one machine without communication.
 
-        ``slowdown`` is the mean step of a process over that of one alone; ``slowest`` the slowest
-        process of each step over the mean one. ``relative_error`` is the standard error of the step
+    ``slowdown`` is the mean step of a process over that of one alone; ``slowest`` the slowest
+    process of each step over the mean one. ``relative_error`` is the standard error of the step
     of another launch, estimated from ``launches``.
     """
 

@@ -12,6 +12,7 @@ docs/explanation/predictor.md walks through one prediction with the values of ea
 """
 
 from dataclasses import replace
+from typing import TypedDict, Unpack
 
 from paceline.hardware import Cluster
 from paceline.predictor.comm.communication import communication
@@ -55,38 +56,28 @@ from paceline.workload.workload import Workload
 DEFAULT_FRAMEWORK = "torch-ddp"
 
 
-def predict(
-    workload: Workload,
-    cluster: Cluster,
-    plan: Plan,
-    *,
-    evidence: Evidence | None = None,
-    program: Program | None = None,
-    corrections: StepCorrections | None = None,
-    input_seconds: float = 0.0,
-    efficiency: Efficiency | None = None,
-    model: CorrectionModel | None = None,
-) -> Prediction:
-    """Predict one training step of ``workload`` on ``cluster`` under ``plan``.
+class Settings(TypedDict, total=False):
+    """What a prediction knows besides workload, cluster and plan.
 
     ``evidence`` holds measurements, which take precedence over the model. ``program`` describes
     the training program. Corrections fitted to published measurements (``model``, default: the
     shipped ones) are applied; ``corrections`` replaces them. ``input_seconds`` is the time to read
     and prepare a batch.
     """
-    return predict_job(
-        prepare(
-            workload,
-            cluster,
-            plan,
-            evidence=evidence,
-            program=program,
-            corrections=corrections,
-            input_seconds=input_seconds,
-            efficiency=efficiency,
-            model=model,
-        )
-    )
+
+    evidence: Evidence | None
+    program: Program | None
+    corrections: StepCorrections | None
+    input_seconds: float
+    efficiency: Efficiency | None
+    model: CorrectionModel | None
+
+
+def predict(
+    workload: Workload, cluster: Cluster, plan: Plan, **settings: Unpack[Settings]
+) -> Prediction:
+    """Predict one training step of ``workload`` on ``cluster`` under ``plan``."""
+    return predict_job(prepare(workload, cluster, plan, **settings))
 
 
 def predict_job(job: PredictionInputs) -> Prediction:
@@ -140,20 +131,20 @@ def reference_step(job: PredictionInputs) -> ModelledStep | None:
 
 
 def prepare(
-    workload: Workload,
-    cluster: Cluster,
-    plan: Plan,
-    *,
-    evidence: Evidence | None = None,
-    program: Program | None = None,
-    corrections: StepCorrections | None = None,
-    input_seconds: float = 0.0,
-    efficiency: Efficiency | None = None,
-    model: CorrectionModel | None = None,
+    workload: Workload, cluster: Cluster, plan: Plan, **settings: Unpack[Settings]
 ) -> PredictionInputs:
     """The validated inputs of `predict`, with the corrections that apply."""
-    job = job_of(workload, cluster, plan, evidence, efficiency, input_seconds)
-    return with_corrections(job, program, corrections, model)
+    job = job_of(
+        workload,
+        cluster,
+        plan,
+        settings.get("evidence"),
+        settings.get("efficiency"),
+        settings.get("input_seconds", 0.0),
+    )
+    return with_corrections(
+        job, settings.get("program"), settings.get("corrections"), settings.get("model")
+    )
 
 
 def job_of(

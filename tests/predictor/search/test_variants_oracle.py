@@ -110,13 +110,10 @@ def remedied(monkeypatch, lost, changes=CHANGES):
     best = SimpleNamespace(
         losses={"network": 0.75 * lost, "links within a replica": 0.25 * lost},
         step_seconds=1.0,
-        workload=found.workload,
-        cluster=found.cluster,
-        plan=found.plan,
+        timeline=found.timeline,
     )
     monkeypatch.setattr(advice, "what_if", lambda job: changes)
-    search = SimpleNamespace(efficiency=None, program=None)
-    return advice.network_remedies(search, best)
+    return advice.network_remedies(best)
 
 
 def test_remedies_of_network_losses(monkeypatch):

@@ -7,6 +7,7 @@ import tomllib
 import numpy as np
 import pytest
 
+from fitting.corrections_file import corrections_toml
 from paceline.constants import number
 from paceline.errors import InputError
 from paceline.hardware import Cluster, Device, Link, catalogue
@@ -22,7 +23,7 @@ from paceline.predictor.uncertainty.correction_model import (
     prior_model,
     step_corrections,
 )
-from paceline.predictor.uncertainty.correction_table import corrections_toml, read_corrections
+from paceline.predictor.uncertainty.correction_table import read_corrections
 from paceline.predictor.uncertainty.covariates import (
     Covariates,
     Program,

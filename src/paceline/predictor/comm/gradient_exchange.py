@@ -2,12 +2,13 @@
 
 import math
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from paceline.predictor.comm.collective_cost import CollectiveCost
+from paceline.predictor.comm.fabric import Fabric
 from paceline.predictor.comm.parameter_server import ParameterServerCost, parameter_server_cost
 from paceline.predictor.comm.rank_group import Group, Numbers
 from paceline.predictor.comm.replica_comm import cost_among
@@ -27,29 +28,30 @@ def gradient_exchange(parts: Partition) -> GradientExchange | None:
 
 
 def exchange_among(
-    group: Group, parts: Partition, synchronisation: Synchronisation
+    group: Group,
+    parts: Partition,
+    synchronisation: Synchronisation,
+    fabric: Fabric | None = None,
 ) -> GradientExchange:
-    """Messages of a partition among the ranks of a group, or of an array of groups."""
-    all_reduce = MessageSeconds(parts, "all_reduce", group)
+    """Messages of a partition among the ranks of a group, or of an array of groups.
+
+    ``fabric`` replaces that of the cluster.
+    """
+    message = partial(MessageSeconds, parts, group=group, fabric=fabric)
+    all_reduce = message("all_reduce")
     if synchronisation.exchange is Exchange.PARAMETER_SERVER:
         return _parameter_server(group, parts, synchronisation, all_reduce)
     if parts.plan.compression.gathers:
         # Everyone's entries go to everyone: N times what one worker contributes.
-        all_reduce = MessageSeconds(parts, "all_gather", group, group.ranks)
+        all_reduce = message("all_gather", times=group.ranks)
     return GradientExchange(
         synchronisation,
         all_reduce,
-        MessageSeconds(parts, "reduce_scatter", group),
-        MessageSeconds(parts, "all_gather", group, piece_bytes=gathered_bytes(parts)),
+        message("reduce_scatter"),
+        message("all_gather", piece_bytes=gathered_bytes(parts)),
         most_gathered_bytes=_most_gathered_bytes(parts),
         backward_gathers=_backward_gathers(parts),
     )
-
-
-def pieces_of(size: Numbers, piece_bytes: float) -> Numbers:
-    """Number of messages of about ``piece_bytes`` for ``size`` bytes."""
-    pieces: Numbers = np.maximum(1.0, np.round(size / piece_bytes))
-    return pieces
 
 
 def gathered_bytes(parts: Partition) -> float:
@@ -106,11 +108,12 @@ class MessageSeconds:
     group: Group
     times: Numbers = 1.0
     piece_bytes: float = math.inf
+    fabric: Fabric | None = None
     known: dict[float, Numbers] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def _cost(self) -> CollectiveCost:
-        return cost_among(self.parts, self.operation, self.group)
+        return cost_among(self.parts, self.operation, self.group, self.fabric)
 
     def __call__(self, size: Numbers) -> Numbers:
         if not isinstance(size, float):
@@ -123,7 +126,7 @@ class MessageSeconds:
         delay = self.parts.framework.message_latency_seconds
         if math.isinf(self.piece_bytes):
             return delay + self._cost.seconds(self.times * size)
-        pieces = pieces_of(size, self.piece_bytes)
+        pieces = np.maximum(1.0, np.round(size / self.piece_bytes))
         seconds: Numbers = pieces * (delay + self._cost.seconds(self.times * size / pieces))
         return seconds
 

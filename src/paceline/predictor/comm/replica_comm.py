@@ -5,18 +5,45 @@ from collections.abc import Sequence
 import numpy as np
 
 from paceline.constants import number
-from paceline.predictor.comm.collective_cost import CollectiveCost, collective_cost
+from paceline.predictor.comm.collective_cost import (
+    CollectiveCost,
+    collective_cost,
+    cost_on_fabric,
+)
 from paceline.predictor.comm.expert_messages import sent_share
+from paceline.predictor.comm.fabric import Fabric
 from paceline.predictor.comm.layer_comm import ContextLinks, ReplicaMessages, context_cost
-from paceline.predictor.comm.rank_group import Group
+from paceline.predictor.comm.rank_group import Group, Numbers
 from paceline.predictor.partition.partition import Array, Partition
+from paceline.predictor.partition.rank_layout import Layout
 from paceline.predictor.partition.sharding import ShardMessage
 
 
-def cost_among(parts: Partition, operation: str, group: Group) -> CollectiveCost:
-    """Cost of a collective operation of a plan among the ranks of a group, by size."""
+def cost_among(
+    parts: Partition, operation: str, group: Group, fabric: Fabric | None = None
+) -> CollectiveCost:
+    """Cost of a collective operation of a plan among the ranks of a group, by size.
+
+    ``fabric`` replaces that of the cluster.
+    """
     library = parts.framework.library(parts.cluster.device)
+    if fabric is not None:
+        return cost_on_fabric(operation, group, fabric, library)
     return collective_cost(operation, group, parts.cluster, library)
+
+
+def hop_seconds(
+    parts: Partition, layout: Layout, sent_bytes: Numbers, *, sequence_parallel: bool
+) -> Numbers:
+    """Seconds of ``sent_bytes`` from each device to its neighbour in the next pipeline stage.
+
+    Tensor-parallel devices send a share each; whole tensors are gathered on arrival.
+    """
+    seconds = cost_among(parts, "point_to_point", layout.neighbours).seconds(sent_bytes)
+    if layout.tp == 1 or sequence_parallel:
+        return seconds
+    gathered = cost_among(parts, "all_gather", layout.tensor).seconds(layout.tp * sent_bytes)
+    return seconds + gathered
 
 
 def replica_messages(parts: Partition) -> ReplicaMessages:

@@ -10,6 +10,7 @@ from paceline.predictor.memory.memory_parts import optimizer_bytes_per_parameter
 from paceline.predictor.memory.offload import host_update_seconds
 from paceline.predictor.partition.partition import Array, Partition
 from paceline.predictor.plan.plan_choices import Offload, OptimizerState
+from paceline.workload.cost import Number
 from paceline.workload.graph import SEQUENCE, InputSpec
 from paceline.workload.precision import Precision
 
@@ -46,6 +47,18 @@ def update_traffic_bytes(
     return number_format.gradient_bytes + 2 * number_format.weight_bytes + 2 * kept
 
 
+def whole_update_seconds(
+    parts: Partition,
+    parameters: Number,
+    efficiency: Efficiency | None = None,
+    bytes_per_second: Number | None = None,
+) -> Number:
+    """Seconds of the update of ``parameters`` numbers on the device of a partition."""
+    workload, device = parts.workload, parts.cluster.device
+    moved = update_traffic_bytes(workload.optimizer, parts.precision, parts.plan.optimizer_state)
+    return update_seconds(parameters, moved, device, efficiency, bytes_per_second=bytes_per_second)
+
+
 def stage_update_seconds(
     parts: Partition,
     counts: Array,
@@ -58,7 +71,6 @@ def stage_update_seconds(
     the whole model on one device.
     """
     workload, plan, widths = parts.workload, parts.plan, parts.precision
-    moved = update_traffic_bytes(workload.optimizer, widths, plan.optimizer_state)
     shards = plan.shard_degree if plan.zero >= 1 else 1
     if measured is not None:
         held = counts @ [float(part.profile.parameters) for part in parts.kinds]
@@ -67,10 +79,11 @@ def stage_update_seconds(
     gradients = [float(part.profile.gradient_bytes.at(workload.batch)) for part in parts.kinds]
     parameters = counts @ gradients / widths.gradient_bytes
     if Offload.OPTIMIZER in plan.offload:
+        moved = update_traffic_bytes(workload.optimizer, widths, plan.optimizer_state)
         passed = widths.gradient_bytes + widths.weight_bytes
         return tuple(
             host_update_seconds(float(own) / shards, moved, passed, parts.cluster)
             for own in parameters
         )
-    seconds = update_seconds(parameters / shards, moved, parts.cluster.device, efficiency)
+    seconds = whole_update_seconds(parts, parameters / shards, efficiency)
     return tuple(np.where(parameters > 0, seconds, 0.0).tolist())

@@ -37,11 +37,7 @@ def chunks_of_equal_blocks(
             f"give sizes that sum to {count}",
         )
     if not sizes:
-        if chunks > count:
-            raise InputError(
-                f"{count} blocks cannot fill {chunks} pipeline chunks",
-                f"use pp x interleave of at most {count}",
-            )
+        _check_filled(count, chunks)
         sizes = [count // chunks + (number < count % chunks) for number in range(chunks)]
     return _runs(parts, sizes)
 
@@ -53,13 +49,17 @@ def balanced_chunks(
 
     ``weights`` are seconds (or FLOP) of each block.
     """
-    if chunks > len(parts):
+    _check_filled(len(parts), chunks)
+    return _runs(parts, _lightest_heaviest(weights, chunks))
+
+
+def _check_filled(count: int, chunks: int) -> None:
+    """Reject more chunks than blocks."""
+    if chunks > count:
         raise InputError(
-            f"{len(parts)} blocks cannot fill {chunks} pipeline chunks",
-            f"use pp x interleave of at most {len(parts)}",
+            f"{count} blocks cannot fill {chunks} pipeline chunks",
+            f"use pp x interleave of at most {count}",
         )
-    sizes = _lightest_heaviest(weights, chunks)
-    return _runs(parts, sizes)
 
 
 def chunks_by_cost(
@@ -71,11 +71,7 @@ def chunks_by_cost(
     head and loss as `_PIECES_OF_A_TAIL` blocks of which the first has all the cost. Partitions
     with empty runs are rejected.
     """
-    if chunks > len(parts):
-        raise InputError(
-            f"{len(parts)} blocks cannot fill {chunks} pipeline chunks",
-            f"use pp x interleave of at most {len(parts)}",
-        )
+    _check_filled(len(parts), chunks)
     filled = _filled_in_one_pass(weights, chunks)
     if filled < chunks:
         raise InputError(

@@ -6,7 +6,6 @@ equations.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from paceline.predictor.partition.device_share import divided_profile, routed_expert_share
 from paceline.predictor.partition.tensor_parallel import Division, Role, Transfer, divide
@@ -72,14 +71,6 @@ class ShardedLayer:
         return 1.0 - float(router) / float(self.profile.parameters)
 
 
-@dataclass(frozen=True)
-class _ExpertDegrees:
-    """Expert-parallel degree, and the tensor-parallel degree of experts if it is another one."""
-
-    ep: Number
-    etp: int | None = None
-
-
 class Sharding:
     """A graph at one sequence length and precision, ready to be divided by any degrees."""
 
@@ -89,22 +80,10 @@ class Sharding:
         self.profile: GraphProfile = graph.profile(sequence, self.precision)
         self._by_name = {layer.name: layer for layer in self.profile.layers}
 
-    @cached_property
-    def _divisions(self) -> tuple[Division, ...]:
-        return divide(self.graph)
-
-    @cached_property
-    def _divisions_by_tokens(self) -> tuple[Division, ...]:
-        return divide(self.graph, sequence_parallel=True)
-
-    @cached_property
-    def _divisions_with_folded_experts(self) -> tuple[Division, ...]:
-        return divide(self.graph, sequence_parallel=True, folds_experts=True)
-
     @property
     def divides(self) -> bool:
         """Whether tensor parallelism divides any layer (it cannot divide recorded ones)."""
-        return any(division.role is not Role.WHOLE for division in self._divisions)
+        return any(division.role is not Role.WHOLE for division in divide(self.graph))
 
     def layers(
         self,
@@ -122,20 +101,18 @@ class Sharding:
         tokens_divided = sequence_parallel and not (isinstance(tp, int) and tp == 1)
         if isinstance(tp, int) and tp == 1:
             divisions: tuple[Division, ...] = (Division(Role.WHOLE),) * len(self.graph.nodes)
-        elif folded:
-            divisions = self._divisions_with_folded_experts
         else:
-            divisions = self._divisions_by_tokens if sequence_parallel else self._divisions
-        experts = _ExpertDegrees(ep, etp) if folded else _ExpertDegrees(ep)
+            divisions = divide(self.graph, sequence_parallel or folded, folded)
+        own_etp = etp if folded else None
         wanted = range(len(divisions)) if positions is None else positions
         return tuple(
-            self._layer(index, divisions[index], tp, experts, tokens_divided) for index in wanted
+            self._layer(index, divisions[index], tp, ep, own_etp, tokens_divided)
+            for index in wanted
         )
 
     def role(self, position: int, sequence_parallel: bool) -> Role:
         """How tensor parallelism divides a layer."""
-        divisions = self._divisions_by_tokens if sequence_parallel else self._divisions
-        return divisions[position].role
+        return divide(self.graph, sequence_parallel)[position].role
 
     def output_bytes(self, name: str) -> Affine:
         """Bytes of one tensor between layers; 0 for inputs of the graph."""
@@ -153,23 +130,25 @@ class Sharding:
         index: int,
         division: Division,
         tp: Number,
-        experts: "_ExpertDegrees",
+        ep: Number,
+        etp: int | None,
         tokens_divided: bool,
     ) -> ShardedLayer:
+        """One layer; ``etp`` is None if experts are divided as layers are."""
         node, profile = self.graph.nodes[index], self.profile.layers[index]
         sharded = divided_profile(profile, division.role, tp, tokens_divided, self._mix(index))
         expert_messages: tuple[ShardMessage, ...] = ()
         expert_tensor: tuple[ShardMessage, ...] = ()
         if isinstance(node.op, MixtureOfExperts):
             # ``sharded`` has 1/tp of each expert; the share is 1/(ep x etp).
-            narrower = 1 if experts.etp is None else experts.etp / tp
-            sharded = routed_expert_share(sharded, node.op, experts.ep * narrower)
+            narrower = 1 if etp is None else etp / tp
+            sharded = routed_expert_share(sharded, node.op, ep * narrower)
             routed = self.output_bytes(node.inputs[0])
             share = tp if tokens_divided else 1
             size = Affine(0, node.op.top_k * routed.per_sample / share)
             expert_messages = (ShardMessage("all_to_all", size, node.op.top_k),) * 2
-            if experts.etp is not None and experts.etp > 1:
-                whole = Affine(0, experts.etp * size.per_sample)
+            if etp is not None and etp > 1:
+                whole = Affine(0, etp * size.per_sample)
                 expert_tensor = (
                     ShardMessage("all_gather", whole),
                     ShardMessage("reduce_scatter", whole),

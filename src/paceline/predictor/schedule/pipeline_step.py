@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from paceline.predictor.comm.buckets import messages
-from paceline.predictor.comm.collective_cost import CollectiveCost
 from paceline.predictor.comm.rank_group import Group
-from paceline.predictor.comm.replica_comm import cost_among
+from paceline.predictor.comm.replica_comm import cost_among, hop_seconds
 from paceline.predictor.partition.partition import Array, Partition
 from paceline.predictor.partition.pipeline_stages import Chunk, tied_bytes
 from paceline.predictor.schedule.device_times import DeviceTimes
@@ -60,19 +59,18 @@ def pipeline_step(timeline: "Timeline", *, with_passes: bool) -> Step:
 def chunk_times(timeline: "Timeline") -> list[ChunkTime]:
     """Times of all chunks; chunks with equal layers are evaluated once."""
     parts, chunks = timeline.step.parts, timeline.step.communication.chunks
-    hops = _HopSeconds(parts, timeline.corrections.step.bandwidth_factor)
     kinds, width = parts.classes.of_layer.tobytes(), parts.classes.of_layer.itemsize
     known: dict[object, ChunkTime] = {}
     times = []
     for chunk in chunks:
         key = (kinds[width * chunk.first : width * chunk.last], chunk.sent_bytes)
         if key not in known:
-            known[key] = _chunk_time(chunk, timeline, hops)
+            known[key] = _chunk_time(chunk, timeline)
         times.append(known[key])
     return times
 
 
-def _chunk_time(chunk: Chunk, timeline: "Timeline", hops: "_HopSeconds") -> ChunkTime:
+def _chunk_time(chunk: Chunk, timeline: "Timeline") -> ChunkTime:
     parts, times, exchange = timeline.step.parts, timeline.times, timeline.gradients
     counts, zero = parts.classes.counts(chunk.positions), parts.plan.zero
     launch = 0.0
@@ -97,13 +95,15 @@ def _chunk_time(chunk: Chunk, timeline: "Timeline", hops: "_HopSeconds") -> Chun
     if parts.plan.pipeline.splits_backward:
         shares = np.array([weight_gradient_share(part.profile) for part in parts.kinds])
         weights = float(counts @ (shares * times.backward))
+    tokens, factor = parts.plan.sequence_parallel, timeline.corrections.step.bandwidth_factor
+    hop = hop_seconds(parts, parts.layout, chunk.sent_bytes, sequence_parallel=tokens)
     return ChunkTime(
         name="",
         forward_seconds=float(counts @ times.forward),
         backward_seconds=float(counts @ (times.recompute + times.backward)),
         forward_exchange_seconds=float(counts @ times.forward_exchange),
         backward_exchange_seconds=float(counts @ times.backward_exchange),
-        send_seconds=hops.seconds(chunk.sent_bytes),
+        send_seconds=float(hop) / factor,
         send_bytes=chunk.sent_bytes,
         segments=segments,
         forward_sharding=sharded[0],
@@ -149,25 +149,6 @@ def _sharding(units: Sequence[FsdpUnit], size_bytes: float) -> PipelineSharding 
         return None
     exposed = float(fsdp_pass_seconds(units)) - work
     return PipelineSharding(exposed, max(0.0, link - exposed), size_bytes)
-
-
-class _HopSeconds:
-    """Seconds of a message to the next chunk, by bytes per device."""
-
-    def __init__(self, parts: Partition, bandwidth_factor: float) -> None:
-        plan, layout = parts.plan, parts.layout
-        self._send = cost_among(parts, "point_to_point", layout.neighbours)
-        self._gather: CollectiveCost | None = None
-        if plan.tp > 1 and not plan.sequence_parallel:
-            self._gather = cost_among(parts, "all_gather", layout.tensor)
-        self._tp, self._factor = plan.tp, bandwidth_factor
-
-    def seconds(self, sent_bytes: float) -> float:
-        """Seconds of ``sent_bytes`` from each device; whole tensors are gathered on arrival."""
-        seconds = float(self._send.seconds(sent_bytes))
-        if self._gather is not None:
-            seconds += float(self._gather.seconds(self._tp * sent_bytes))
-        return seconds / self._factor
 
 
 def last_backward_segments(

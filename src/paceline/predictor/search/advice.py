@@ -11,11 +11,16 @@ from paceline.constants import number
 from paceline.errors import InputError
 from paceline.predictor.memory.fit_probability import room_bytes
 from paceline.predictor.plan.plan import Plan
-from paceline.predictor.predict import predict, prepare
+from paceline.predictor.predict import predict_job
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.search.plan_ranking import layout_of, shown_plans, simplest_first, ties
 from paceline.predictor.search.plan_search import Candidates, PlanSearch
-from paceline.predictor.search.plan_variants import PlanVariation, possible_plans, variations
+from paceline.predictor.search.plan_variants import (
+    PlanVariation,
+    job_of_plan,
+    possible_plans,
+    variations,
+)
 from paceline.predictor.whatif import WhatIf, what_if
 from paceline.units import format_bytes, format_seconds
 
@@ -94,7 +99,6 @@ def advise(search: PlanSearch, top: int = USUAL_PLANS) -> Advice:
         raise _nothing_fits(search, found)
     first = min(predictions, key=lambda own: own.step_seconds)
     return _advice(
-        search,
         predictions,
         top,
         tried=found.size + len(varied),
@@ -107,7 +111,6 @@ def advise(search: PlanSearch, top: int = USUAL_PLANS) -> Advice:
 
 
 def _advice(
-    search: PlanSearch,
     predictions: Sequence[Prediction],
     top: int,
     *,
@@ -125,7 +128,7 @@ def _advice(
         infeasible=infeasible,
         close=sum(ties(considered)),
         simplest=best.index(simplest_first(best)[0]),
-        remedies=network_remedies(search, best[0]),
+        remedies=network_remedies(best[0]),
     )
 
 
@@ -150,7 +153,6 @@ def _advise_each(search: PlanSearch, plans: Sequence[Plan], top: int) -> Advice:
         )
     first = min(predictions, key=lambda own: own.step_seconds)
     return _advice(
-        search,
         predictions,
         top,
         tried=len(tried),
@@ -198,9 +200,7 @@ def predicted(search: PlanSearch, found: Candidates, index: int) -> Prediction:
 
 def prediction_of_plan(search: PlanSearch, plan: Plan) -> Prediction:
     """The prediction of a plan for the job of a search."""
-    workload = search.workload.with_batch(search.global_batch // plan.dp)
-    cluster = search.cluster.with_devices(plan.devices)
-    return predict(workload, cluster, plan, efficiency=search.efficiency, program=search.program)
+    return predict_job(job_of_plan(search, plan))
 
 
 def _layouts(varied: Sequence[PlanVariation]) -> list[Plan]:
@@ -324,19 +324,13 @@ _LEAST_GAIN = 0.01
 _MOST = 4
 
 
-def network_remedies(search: PlanSearch, best: Prediction) -> tuple[str, ...]:
+def network_remedies(best: Prediction) -> tuple[str, ...]:
     """Lines with the loss and the most effective changes; empty if the loss is small."""
     losses = best.losses
     lost = losses["network"] + losses["links within a replica"]
     if lost < _LEAST_LOSS * best.step_seconds:
         return ()
-    job = prepare(
-        best.workload,
-        best.cluster,
-        best.plan,
-        efficiency=search.efficiency,
-        program=search.program,
-    )
+    job = best.timeline.step.job
     found = [change for change in what_if(job) if _is_about_networks(change)]
     worth = [own for own in found if own.saved_seconds > _LEAST_GAIN * own.base_seconds]
     worth = sorted(worth, key=lambda own: own.step_seconds)[:_MOST]

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from paceline.predictor.search.api import Advised, Searched
     from paceline.predictor.training_run import TrainingRun
 
+_LISTED = (
+    *("tp", "pp", "dp", "micro_batch", "interleave", "recompute", "recompute_every", "zero"),
+    *("shard_group", "sequence_parallel"),
+)
+"""Fields of plans that do not fit in JSON."""
 _EQUAL_COST = 0.005
 """Relative difference of costs that is not shown."""
 
@@ -356,16 +361,7 @@ def _search_json(
         ],
         "faster_but_too_large": [
             {
-                "tp": own.plan.tp,
-                "pp": own.plan.pp,
-                "dp": own.plan.dp,
-                "micro_batch": own.plan.micro_batch,
-                "interleave": own.plan.interleave,
-                "recompute": str(own.plan.recompute),
-                "recompute_every": own.plan.recompute_every,
-                "zero": own.plan.zero,
-                "shard_group": own.plan.shard_group,
-                "sequence_parallel": own.plan.sequence_parallel,
+                **{name: getattr(own.plan, name) for name in _LISTED},
                 "step_seconds": own.step_seconds,
                 "memory_bytes": own.memory_bytes,
                 "remedy": own.remedy,

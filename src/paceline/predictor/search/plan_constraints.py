@@ -22,19 +22,8 @@ _SEARCHED = {
 _LIKE = ("framework", "fused_attention", "loss_kernel", "optimizer_state", "synchronisation")
 """Fields that all plans of a search share."""
 NOT_MODELLED = (
-    *(
-        "cp",
-        "ep",
-        "etp",
-        "ep_impl",
-        "ep_overlap",
-        "shard_group",
-        "offload",
-        "compression",
-        "recompute_every",
-        "recompute_modules",
-    ),
-    *("stage_layers", "tp_overlap"),
+    *("cp", "ep", "etp", "ep_impl", "ep_overlap", "shard_group", "offload", "compression"),
+    *("recompute_every", "recompute_modules", "stage_layers", "tp_overlap"),
 )
 """Fields that the arrays of a search do not model."""
 _MOST_LAYOUTS = 16

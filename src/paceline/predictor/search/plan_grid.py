@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from paceline.predictor.comm.gradient_exchange import exchange_among
 from paceline.predictor.comm.rank_group import Group, Numbers
-from paceline.predictor.comm.replica_comm import cost_among
+from paceline.predictor.comm.replica_comm import cost_among, hop_seconds
 from paceline.predictor.kernels.layer_arrays import Array
 from paceline.predictor.partition.pipeline_stages import crossing_bytes
 from paceline.predictor.partition.rank_layout import Layout
 from paceline.predictor.prediction_inputs import PredictionInputs
-from paceline.predictor.schedule.step_costs import CollectiveSeconds, GradientExchange, StepCosts
+from paceline.predictor.schedule.step_costs import GradientExchange, StepCosts
 from paceline.predictor.search.layer_table import LayerTable, Sums
 from paceline.predictor.search.search_space import ZERO_STAGES, Degrees
 from paceline.predictor.uncertainty.applied_corrections import slowest_among
@@ -139,14 +139,11 @@ class PlanGrid:
         """One message between stages: shards of tensor-parallel devices, then an all-gather."""
         if len(self.parts) < 2:
             return np.zeros((1, 1, 1, 1))
-        tp = self.table.tp
-        crossing = crossing_bytes(self.table.whole.sharding, self.parts[1].first)
-        size = np.asarray(crossing.at(self.micro_batch), dtype=float)
-        seconds = np.asarray(self._cost("point_to_point", self._neighbours)(size / tp))
-        if tp > 1 and not self.table.sequence_parallel:
-            tensor = Layout(tp, 1, 1, 1, 1, self.cluster_node).tensor
-            seconds = seconds + self._cost("all_gather", tensor)(size)
-        return seconds
+        table = self.table
+        crossing = crossing_bytes(table.whole.sharding, self.parts[1].first)
+        sent = np.asarray(crossing.at(self.micro_batch), dtype=float) / table.tp
+        tokens = table.sequence_parallel
+        return np.asarray(hop_seconds(table.whole, self._layout, sent, sequence_parallel=tokens))
 
     @cached_property
     def tied_seconds(self) -> Array:
@@ -159,8 +156,8 @@ class PlanGrid:
         shared = [names[owner] for owner in owners if owner is not None]
         far = [position for position in shared if position < self.parts[-1].first]
         tied = sum(self.table.gradient_bytes(far))
-        pair = Group(2.0 * np.ones_like(self.pp), self._neighbours.ranks_per_node)
-        seconds = self._cost("all_reduce", pair)(np.full_like(self.pp, tied))
+        pair = Group(2.0 * np.ones_like(self.pp), self._layout.neighbours.ranks_per_node)
+        seconds = cost_among(self.table.whole, "all_reduce", pair)(np.full_like(self.pp, tied))
         return np.where(self.pp > 1, seconds, 0.0)
 
     @property
@@ -178,12 +175,9 @@ class PlanGrid:
             return values.reshape(1, -1, 1, 1)
         return values.reshape(1, *values.shape, 1)
 
-    @cached_property
-    def _neighbours(self) -> Group:
-        return Layout(self.table.tp, 1, self.dp, self.pp, 1, self.cluster_node).neighbours
-
-    def _cost(self, operation: str, group: Group) -> CollectiveSeconds:
-        return cost_among(self.table.whole, operation, group)
+    @property
+    def _layout(self) -> Layout:
+        return Layout(self.table.tp, 1, self.dp, self.pp, 1, self.cluster_node)
 
 
 def _positions(parts: Sequence[Block]) -> list[int]:

@@ -13,7 +13,7 @@ from paceline.predictor.partition.tensor_parallel import is_transformer
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import SEARCHED_RECOMPUTATIONS, Recompute
 from paceline.predictor.predict import model_step, prepare
-from paceline.predictor.prediction_inputs import ModelledStep
+from paceline.predictor.prediction_inputs import PredictionInputs
 from paceline.predictor.search.plan_search import PlanSearch
 from paceline.predictor.uncertainty.measured_scale import corrected_timeline
 from paceline.workload.blocks import blocks
@@ -65,7 +65,7 @@ def possible_plans(
         allowed &= plan.holders == 1 or plan.zero in search.stages
         if allowed and plan.tp <= search.cluster.devices_per_node:
             with suppress(PacelineError):
-                step = _step(search, plan)
+                step = model_step(job_of_plan(search, plan))
                 memories = stage_memories(step.parts, step.communication.stage_counts)
                 memory, seconds = float(fullest(memories).total_bytes), inf
                 if memory <= room:
@@ -134,12 +134,8 @@ def _expert_layouts(search: PlanSearch) -> Iterator[Plan]:
 
 def _uneven(search: PlanSearch) -> Iterator[Plan]:
     """Pipelines with different numbers of blocks per stage."""
-    graph, devices, node = (
-        search.workload.graph,
-        search.cluster.devices,
-        (search.cluster.devices_per_node),
-    )
-    count = len(blocks(graph))
+    graph, devices = search.workload.graph, search.cluster.devices
+    node, count = search.cluster.devices_per_node, len(blocks(graph))
     if not is_transformer(graph) or (search.nodes and len(search.nodes) > 1):
         return
     for tp in sorted({node, max(1, node // 2)}):
@@ -163,9 +159,8 @@ def _uneven(search: PlanSearch) -> Iterator[Plan]:
                     )
 
 
-def _step(search: PlanSearch, plan: Plan) -> ModelledStep:
-    """The modelled step of a plan for the job of a search."""
+def job_of_plan(search: PlanSearch, plan: Plan) -> PredictionInputs:
+    """The inputs of a prediction of a plan for the job of a search."""
     workload = search.workload.with_batch(search.global_batch // plan.dp)
     cluster = search.cluster.with_devices(plan.devices)
-    job = prepare(workload, cluster, plan, efficiency=search.efficiency, program=search.program)
-    return model_step(job)
+    return prepare(workload, cluster, plan, efficiency=search.efficiency, program=search.program)

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from paceline.predictor.kernels.copy_and_update import update_traffic_bytes
+from paceline.predictor.kernels.copy_and_update import whole_update_seconds
 from paceline.predictor.kernels.layer_arrays import Array
-from paceline.predictor.kernels.roofline import update_seconds
 from paceline.predictor.plan.plan_choices import PipelineSchedule
 from paceline.predictor.schedule.fsdp_prefetch import FsdpUnit, fsdp_pass_seconds
 from paceline.predictor.schedule.pipeline_closed_form import (
@@ -208,13 +207,8 @@ def _overhead(grid: PlanGrid) -> Array:
 
 def _update(grid: PlanGrid, parameters: Array) -> Array:
     """The optimizer's update of a stage, or of a shard of it."""
-    whole = grid.table.whole
-    moved = update_traffic_bytes(
-        whole.workload.optimizer, whole.precision, whole.plan.optimizer_state
-    )
-    shards = np.where(grid.zero >= 1, grid.dp, 1.0)
-    device = whole.cluster.device
-    return np.asarray(update_seconds(parameters / shards, moved, device, grid.table.efficiency))
+    table, shards = grid.table, np.where(grid.zero >= 1, grid.dp, 1.0)
+    return np.asarray(whole_update_seconds(table.whole, parameters / shards, table.efficiency))
 
 
 def _weights(grid: PlanGrid, size: Array | float) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 
 from paceline.errors import InputError
 from paceline.predictor.comm.buckets import messages
+from paceline.predictor.comm.gradient_exchange import exchange_among
 from paceline.predictor.kernels.gemm_arrays import BACKWARD, FORWARD
 from paceline.predictor.kernels.layer_arrays import Array, LayerArrays, LayerSums
 from paceline.predictor.partition.rank_layout import Layout
@@ -19,7 +20,7 @@ from paceline.predictor.schedule.host_time import block_host_seconds
 from paceline.predictor.schedule.step_costs import GradientExchange, LayerTime, StepCosts
 from paceline.predictor.sweep.sweep import Sweep
 from paceline.predictor.sweep.sweep_axes import Grid, Points, cluster_at
-from paceline.predictor.sweep.sweep_network import SweptMessages, fabric_at
+from paceline.predictor.sweep.sweep_network import fabric_at, some_of
 from paceline.predictor.uncertainty.applied_corrections import slowest_among
 from paceline.predictor.uncertainty.step_corrections import StepCorrections
 from paceline.workload.blocks import blocks
@@ -71,7 +72,7 @@ class DataParallelSweep(Sweep):
                 for others in chunks(links.size, _MOST):
                     result[row, own, others] = self._steps(
                         computing[:, own, None],
-                        sent.exchange(others),
+                        some_of(sent, others),
                         batches[own],
                         bandwidth,
                         nodes[others],
@@ -98,7 +99,7 @@ class DataParallelSweep(Sweep):
             sent = self._messages(part.link, part.nodes, part.memory, applied)
             result[own] = self._steps(
                 computing,
-                sent.exchange(slice(None)),
+                sent,
                 part.batch,
                 part.memory,
                 part.nodes,
@@ -165,18 +166,15 @@ class DataParallelSweep(Sweep):
 
     def _messages(
         self, link: Array, nodes: Array, memory: Array, corrections: StepCorrections
-    ) -> SweptMessages:
+    ) -> GradientExchange:
         """Cost of messages by configuration."""
         workers = nodes * self.cluster.devices_per_node
         one = np.ones_like(workers)
         group = Layout(one, one, workers, one, one, self.cluster.devices_per_node).replicas
-        return SweptMessages(
-            self.parts,
-            one_message_each(self.parts.synchronisation),
-            group,
-            fabric_at(self.cluster, group, link, memory),
-            corrections.bandwidth_factor,
-        )
+        fabric = fabric_at(self.cluster, group, link, memory)
+        each = one_message_each(self.parts.synchronisation)
+        exchange = exchange_among(group, self.parts, each, fabric)
+        return replace(exchange, bandwidth_factor=corrections.bandwidth_factor)
 
     def _steps(
         self,

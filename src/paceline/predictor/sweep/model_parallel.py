@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from paceline.predictor.comm.collective_cost import cost_on_fabric
 from paceline.predictor.comm.rank_group import Group
+from paceline.predictor.comm.replica_comm import cost_among
 from paceline.predictor.kernels.gemm_arrays import BACKWARD, FORWARD
 from paceline.predictor.kernels.layer_arrays import Array, LayerArrays
 from paceline.predictor.partition.rank_layout import Layout
@@ -120,9 +120,8 @@ class ModelParallelSweep(Sweep):
             )
         )
         fabric = fabric_at(self.cluster, group, points.link, points.memory)
-        library = self.job.framework.library(self.cluster.device)
         total = np.zeros(points.size)
         for message, count in counted.items():
-            cost = cost_on_fabric(message.operation, group, fabric, library)
+            cost = cost_among(self.parts, message.operation, group, fabric)
             total += count * cost.seconds(np.asarray(message.size.at(batches), dtype=float))
         return total

@@ -10,10 +10,9 @@ from paceline.hardware import Cluster
 from paceline.predictor.comm.compression import NO_COMPRESSION
 from paceline.predictor.evidence import Evidence
 from paceline.predictor.framework_profiles import framework as find_framework
-from paceline.predictor.kernels.copy_and_update import update_traffic_bytes
+from paceline.predictor.kernels.copy_and_update import whole_update_seconds
 from paceline.predictor.kernels.efficiency import Efficiency
 from paceline.predictor.kernels.layer_arrays import Array
-from paceline.predictor.kernels.roofline import update_seconds
 from paceline.predictor.partition.partition import Partition, partition
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import Recompute
@@ -105,12 +104,4 @@ class Sweep:
         """Seconds of the update of ``parameters`` at memory bandwidths ``memory``."""
         if not np.any(parameters):
             return np.zeros_like(memory)
-        moved = update_traffic_bytes(
-            self.workload.optimizer,
-            self.parts.precision,
-            self.plan.optimizer_state,
-        )
-        device = self.cluster.device
-        return np.asarray(
-            update_seconds(parameters, moved, device, self.efficiency, bytes_per_second=memory)
-        )
+        return np.asarray(whole_update_seconds(self.parts, parameters, self.efficiency, memory))
