@@ -1,29 +1,42 @@
 """One question has one answer: every way to predict a step gives the same seconds.
 
-Jobs are drawn at random. The schedule as tasks, scaling curves, sweeps, the explorer and the plan
-search are compared with `predict` to 1e-9. For speed the search approximates two things, and a test
+Jobs are drawn at random. The schedule as tasks, scaling curves, sweeps, the explorer, what-if
+analysis, advice, validation, calibration and the plan search are compared with `predict` to 1e-9. For speed the search approximates two things, and a test
 bounds both: within tensor-parallel replicas the exchanges between two gradient messages count as
 one, and pipelines have closed forms.
 """
 
 import random
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from paceline.calibration.emulation import emulated_device
 from paceline.errors import InputError, PacelineError
 from paceline.explore.answers import curve_rows, job_of
 from paceline.explore.state import state_of
-from paceline.hardware import catalogue
+from paceline.hardware import Cluster, catalogue
+from paceline.predictor.evidence import Baseline, Evidence
 from paceline.predictor.plan.plan import Plan, plan_for
-from paceline.predictor.plan.plan_choices import PipelineSchedule, Recompute
+from paceline.predictor.plan.plan_choices import (
+    SEARCHED_RECOMPUTATIONS,
+    PipelineSchedule,
+    Recompute,
+)
 from paceline.predictor.plan.sync_policy import Policy, synchronisation
-from paceline.predictor.predict import predict
-from paceline.predictor.search import PlanSearch
+from paceline.predictor.predict import job_of as predictor_job
+from paceline.predictor.predict import model_step, predict, predict_job, prepare
+from paceline.predictor.search import PlanSearch, advise
 from paceline.predictor.sweep import DataParallelSweep, ModelParallelSweep, Points
 from paceline.predictor.sweep.scaling_curve import scaling_curve
+from paceline.predictor.uncertainty.covariates import Program, Tuning
 from paceline.predictor.uncertainty.step_corrections import cluster_corrections
+from paceline.predictor.whatif import what_if
+from paceline.validation.paceline_model import PacelineModel
+from paceline.validation.published_job import job_of as published_job
+from paceline.validation.reference_data import reference_table
 from paceline.workload.workload import Workload
 
 SAME = 1e-9
@@ -172,3 +185,80 @@ def test_the_explorer_is_predict(recompute):
         answer = job.predicted(nodes)
         assert rows[nodes]["step_seconds"] == pytest.approx(answer.step_seconds, rel=SAME)
         assert rows[nodes]["low"] == pytest.approx(answer.samples_per_second_interval[0], rel=SAME)
+
+
+def test_what_ifs_are_predict():
+    """The plans of a what-if analysis are predicted as if they had been asked for."""
+    dice, compared = random.Random(3), Counter()
+    while compared.total() < 40:
+        try:
+            job = prepare(*drawn_job(dice))
+            found = {own.change: own for own in what_if(job)}
+        except PacelineError:
+            continue
+        usual = job.plan.synchronisation or job.framework.synchronisation
+        changes = {
+            **{f"recompute {each}": {"recompute": each} for each in SEARCHED_RECOMPUTATIONS},
+            **{f"ZeRO stage {zero}": {"zero": zero} for zero in (1, 3)},
+            **{
+                f"synchronise: {policy}": {"synchronisation": replace(usual, policy=policy)}
+                for policy in Policy
+            },
+        }
+        base = predict_job(job).step_seconds
+        for change in changes.keys() & found.keys():
+            answer = predict(job.workload, job.cluster, replace(job.plan, **changes[change]))
+            assert found[change].base_seconds == pytest.approx(base, rel=SAME), job.plan
+            assert found[change].step_seconds == pytest.approx(answer.step_seconds, rel=SAME)
+            compared[change.split()[0]] += 1
+    assert set(compared) == {"recompute", "ZeRO", "synchronise:"}
+
+
+def test_advice_is_predict():
+    workload = Workload.of("gpt2", 1, 1024, "bf16", "adam")
+    place, program = catalogue.cluster("dgx-a100"), Program(Tuning.PLAIN)
+    like = Plan(framework="megatron-lm")
+    search = PlanSearch(workload, place, 32, like=like, program=program)
+    best = [own.prediction for own in advise(search).best]
+    assert len({own.plan for own in best}) > 1
+    for own in best:
+        batch, several = 32 // own.plan.dp, place.with_devices(own.plan.devices)
+        answer = predict(workload.with_batch(batch), several, own.plan, program=program)
+        assert own.step_seconds == pytest.approx(answer.step_seconds, rel=SAME)
+        assert own.step.seconds == pytest.approx(answer.step_seconds, rel=SAME)
+
+
+def test_validation_is_predict():
+    """Rows are scored by the prediction that their jobs get."""
+    rows = [row.configuration for row in reference_table().measurements if not row.failed]
+    known = [row for row in rows if not published_job(row).cold_obstacle]
+    for row in random.Random(4).sample(known, 10):
+        job, forecast = published_job(row), PacelineModel(None).predict(row, None)
+        answer = predict(job.workload, job.cluster, job.plan, program=job.program)
+        seconds = job.samples * job.units_per_sample / forecast.throughput
+        assert seconds == pytest.approx(answer.step_seconds, rel=SAME), row.id
+        assert forecast.low / forecast.throughput == pytest.approx(answer.interval.low, rel=SAME)
+
+
+def test_calibration_is_predict():
+    """An emulated device takes the predicted step; a measured step is predicted again."""
+    dice, compared = random.Random(5), 0
+    while compared < 8:
+        try:
+            workload, cluster, plan = drawn_job(dice)
+            step = model_step(predictor_job(workload, cluster, plan))
+            seconds = 3.0 * predict(workload, cluster, plan).step_seconds
+        except PacelineError:
+            continue
+        elsewhere = Evidence(baseline=Baseline(step, seconds))
+        again = predict(workload, cluster, plan, evidence=elsewhere)
+        assert again.step_seconds == pytest.approx(seconds, rel=1e-4), plan
+        one, measured = cluster.shaped(1, 1), Evidence(alone_seconds=seconds)
+        again = predict(workload, one, plan.on_one_device(), evidence=measured)
+        assert again.step_seconds == pytest.approx(seconds, rel=SAME)
+        framework = plan.framework or "torch-ddp"
+        emulated = emulated_device(one.device, workload, framework)
+        layers = sum(own.forward_seconds + own.backward_seconds for own in emulated.layers)
+        alone = predict(workload, Cluster("one", one.device, 1), Plan(framework=framework))
+        assert layers + emulated.update_seconds == pytest.approx(alone.step_seconds, rel=SAME)
+        compared += 1

@@ -354,3 +354,12 @@ def test_table_names_plans_that_do_not_fit():
     assert "does NOT fit" in str(large)
     assert all(len(line) <= 100 and line == line.rstrip() for line in str(large).splitlines())
     assert "does NOT fit" not in str(found)
+
+
+def test_memory_of_an_unknown_device():
+    unknown = replace(CLUSTER, device=replace(DEVICE, memory_bytes=None)).shaped(1, 1)
+    found = predict(Workload(matrices(), 1, None, "bf16"), unknown, Plan())
+    text = str(found)
+    assert (found.fits, found.fits_probability) == (None, None)
+    assert "device memory unknown" in text
+    assert "fit" not in text.replace("benefit", "")

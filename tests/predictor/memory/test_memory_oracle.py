@@ -6,6 +6,7 @@ optimizer state: Rajbhandari et al. 2020 (ZeRO, arXiv 1910.02054), figure 1.
 """
 
 import math
+from dataclasses import replace
 from statistics import NormalDist
 from types import SimpleNamespace
 
@@ -13,7 +14,8 @@ import numpy as np
 import pytest
 
 from paceline.constants import number
-from paceline.hardware import Cluster, Device, Link
+from paceline.hardware import Cluster, Device, Link, catalogue
+from paceline.predictor.framework_profiles import framework
 from paceline.predictor.memory.activations import (
     context_bytes,
     kept_activations,
@@ -34,13 +36,17 @@ from paceline.predictor.memory.offload import (
     host_bandwidth,
     host_update_seconds,
 )
+from paceline.predictor.memory.peak_memory import stage_memories
 from paceline.predictor.partition.fused_operations import with_unfused_scores
+from paceline.predictor.partition.partition import partition
 from paceline.predictor.partition.sharding import ContextTensors, Sharding
+from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import ContextForm, OptimizerState, Recompute
 from paceline.workload import Graph, InputSpec, Node, ops
 from paceline.workload.blocks import blocks
 from paceline.workload.cost import Affine
 from paceline.workload.precision import precision
+from paceline.workload.workload import Workload
 
 S, H, HEADS, VOCABULARY = 16, 32, 4, 100
 SBH = S * H
@@ -368,3 +374,30 @@ def test_offloaded_activations_are_exposed_where_the_link_is_slower():
 def test_arrays_of_degrees():
     zero = np.array([0, 1, 2, 3])
     assert sharded_bytes(64.0, 2, zero, np.array([2, 4, 8, 16])) == pytest.approx([64, 64, 8, 4])
+
+
+def test_buffers_of_the_largest_attention():
+    """The ring holds two copies of the larger keys and values, whichever layer has them."""
+    workload, place = Workload.of("gpt_h128_l2", 2, 64, "bf16"), catalogue.cluster("dgx-a100")
+    parts = partition(
+        workload,
+        place.with_devices(2),
+        Plan(cp=2, cp_impl=ContextForm.RING),
+        framework("torch-ddp"),
+        each_layer=True,
+    )
+    attention = [kind for kind, part in enumerate(parts.kinds) if part.context is not None]
+
+    def activations(*sizes):
+        kinds = list(parts.kinds)
+        for kind, size in zip(attention, sizes, strict=True):
+            context = replace(kinds[kind].context, keys_values=Affine(0, size), result=Affine(0, 0))
+            kinds[kind] = replace(kinds[kind], context=context)
+        (memory,) = stage_memories(
+            replace(parts, kinds=tuple(kinds)), parts.classes.all_counts[None, :]
+        )
+        return float(memory.activations_bytes)
+
+    more = activations(1e9, 2e9) - activations(1e9, 0)
+    assert more == pytest.approx(2 * 1e9 * parts.share_of_batch)
+    assert activations(1e9, 2e9) == activations(2e9, 1e9)

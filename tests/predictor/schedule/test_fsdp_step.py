@@ -8,7 +8,7 @@ from paceline.predictor.plan.sync_policy import synchronisation
 from paceline.predictor.schedule.ddp_step import replica_step
 from paceline.predictor.schedule.fsdp_step import schedule_fsdp, schedule_zero12
 from paceline.predictor.schedule.step_costs import GradientExchange, LayerTime, StepCosts
-from paceline.predictor.schedule.task_schedule import TaskSchedule
+from paceline.predictor.schedule.task_schedule import REPLICA_LINK, TaskSchedule
 from paceline.step import Phase, breakdown
 
 LAYERS = [LayerTime(f"layer{i}", 0.010, 0.020, 4e6) for i in range(6)]
@@ -153,3 +153,15 @@ def test_exchanges_within_a_replica_are_waited_for():
     ]
     step = replica_step(exchanging, None, StepCosts())
     assert step.seconds == pytest.approx(0.06 + 0.005 + 0.003 + 0.004)
+
+
+def test_exchanges_of_all_micro_batches_are_on_their_link():
+    """Three micro-batches through two layers: 3 x 2 x (0.25 + 0.5) s, whatever gradients take."""
+    layers = [LayerTime(f"l{i}", 1.0, 2.0, 8.0, 0.0, 0.25, 0.5) for i in range(2)]
+    sent = GradientExchange(synchronisation("bucketed"), lambda size: size)
+    step = fully_sharded_step(
+        layers, sent, StepCosts(), [8.0, 8.0], [range(1), range(1, 2)], micro_batches=3
+    )
+    within = sum(task.seconds for task, _ in step.on(REPLICA_LINK))
+    assert within == pytest.approx(3 * 2 * 0.75)
+    assert breakdown(step).exposed_communication_seconds > within

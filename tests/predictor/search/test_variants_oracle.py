@@ -126,3 +126,10 @@ def test_remedies_of_network_losses(monkeypatch):
     )
     _, none = remedied(monkeypatch, 0.2, [change("network (ib) twice as fast", 0.991)])
     assert none == "No tested change saves 1 % of the step."
+
+
+def test_expert_parallelism_divides_replicas_and_experts():
+    """8 experts among 6 replicas: pairs, but not groups of 4 or 8."""
+    search = search_of("mixtral_8x7b", batch=48, counts=(1, 2))
+    assert {p.ep for p in varied(search, Plan(dp=6)) if p.ep > 1} == {2}
+    assert {p.ep for p in varied(search, Plan(dp=8)) if p.ep > 1} == {2, 4, 8}

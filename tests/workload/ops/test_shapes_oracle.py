@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from paceline.errors import InputError
-from paceline.workload import ops
+from paceline.workload import Graph, InputSpec, Node, ops
 from paceline.workload.cost import Affine
 from paceline.workload.ops.base import count_parameters
 from paceline.workload.ops.dimensions import (
@@ -271,3 +271,13 @@ def test_dimensions_that_weights_depend_on():
 )
 def test_outputs(op, shapes, output):
     assert op.output(shapes) == output
+
+
+def test_a_weighted_sum_needs_an_input():
+    image = {"x": InputSpec((4,), "float")}
+    with pytest.raises(InputError):
+        Graph("g", image, (Node("sum", ops.WeightedSum(()), ()),), "sum")
+    single = Node("sum", ops.WeightedSum((2.0,)), ("loss",))
+    labels = {"x": InputSpec((4,), "float"), "y": InputSpec((), "integer", 10)}
+    loss = Node("loss", ops.CrossEntropy(), ("x", "y"))
+    assert Graph("g", labels, (loss, single), "sum").profile(None, "fp32").layers[1].name == "sum"
