@@ -1,9 +1,9 @@
 """One question has one answer: every way to predict a step gives the same seconds.
 
 Jobs are drawn at random. The schedule as tasks, scaling curves, sweeps, the explorer, what-if
-analysis, advice, validation, calibration and the plan search are compared with `predict` to 1e-9. For speed the search approximates two things, and a test
-bounds both: within tensor-parallel replicas the exchanges between two gradient messages count as
-one, and pipelines have closed forms.
+analysis, advice, validation, calibration and the plan search are compared with `predict` to 1e-9.
+For speed the search approximates two things, and a test bounds both: within tensor-parallel
+replicas the exchanges between two gradient messages count as one, and pipelines have closed forms.
 """
 
 import random
