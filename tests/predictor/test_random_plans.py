@@ -69,6 +69,8 @@ def with_choices(dice):
     """A job with the options that divide, move or leave out more than degrees do."""
     workload, cluster, plan = drawn(dice)
     schedule = dice.choice(list(PipelineSchedule)) if plan.pp > 1 else plan.pipeline
+    is_sharded = plan.zero == 3 and plan.holders > 1 and not schedule.splits_backward
+    states = [each for each in Offload if each is not Offload.WEIGHTS or is_sharded]
     if schedule.splits_backward:
         plan = replace(plan, interleave=schedule.chunks_of_stage, zero=min(plan.zero, 1))
     plan = replace(
@@ -76,7 +78,7 @@ def with_choices(dice):
         pipeline=schedule,
         cp_impl=dice.choice((None, *ContextForm)) if plan.cp > 1 else None,
         expert_imbalance=dice.choice((None, 1.0, 1.5)) if plan.ep > 1 else None,
-        offload=dice.choice(((), *((each,) for each in Offload), tuple(Offload))),
+        offload=dice.choice(((), *((each,) for each in states), tuple(states))),
         tp_overlap=plan.sequence_parallel and dice.random() < 0.5,
     )
     if is_transformer(workload.graph) and dice.random() < 0.3:

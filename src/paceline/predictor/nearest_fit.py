@@ -72,6 +72,8 @@ def _changes(job: PredictionInputs) -> Iterator[dict[str, Any]]:
         yield {"pp": 2 * plan.pp, "dp": plan.dp // 2, "micro_batch": 1, "micro_batches": None}
     if Offload.OPTIMIZER not in plan.offload:
         yield {"offload": tuple(sorted({*plan.offload, Offload.OPTIMIZER}))}
+    if plan.zero == 3 and Offload.WEIGHTS not in plan.offload:
+        yield {"offload": tuple(sorted({*plan.offload, Offload.OPTIMIZER, Offload.WEIGHTS}))}
 
 
 def _memory_bytes(job: PredictionInputs, change: Mapping[str, Any]) -> float | None:

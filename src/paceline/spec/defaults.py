@@ -276,6 +276,9 @@ def _spreads(graph: Graph, cluster: Cluster, given: JobOptions) -> Iterator[dict
         yield {**usual, **again}
         if is_megatron and not divided:
             yield from _megatron(graph, cluster)
+        whole = all(cast(Mapping[str, int], given).get(name, 1) == 1 for name in ("tp", "pp", "ep"))
+        if divided and whole and not named and cluster.devices > 1:
+            yield {"framework": FSDP, "zero": 3, **again}
         return
     yield {"framework": DDP}
     if graph.profile(None, "fp32").has_sparse_gradients and cluster.devices > 1:

@@ -296,7 +296,10 @@ class PlanOptions(TypedDict, total=False):
     micro_batches: Annotated[int | None, _plan("Micro-batches per step.", low=1, high=20_000)]
     offload: Annotated[
         str | Sequence[str] | None,
-        _plan("State to offload to host memory: optimizer, activations.", metavar="STATE[,STATE]"),
+        _plan(
+            "State to offload to host memory: optimizer, activations, weights (--zero 3).",
+            metavar="STATE[,STATE]",
+        ),
     ]
     interleave: Annotated[int, _degree("Model chunks per pipeline stage (virtual stages).")]
     pipeline: Annotated[

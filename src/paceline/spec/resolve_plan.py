@@ -109,10 +109,10 @@ def _recompute(given: str) -> dict[str, Any]:
 
 
 def _offload(given: str | Sequence[str]) -> tuple[Offload, ...]:
-    """``optimizer``, ``activations`` or both, comma-separated or as a list."""
+    """State to offload, comma-separated or as a list."""
     known = {str(each): each for each in Offload}
     names = given.split(",") if isinstance(given, str) else given
-    hint = f"one of {', '.join(known)}, or both separated by a comma"
+    hint = f"one of {', '.join(known)}, or several separated by commas"
     found = {look_up("offload", name.strip(), known, hint) for name in names}
     return tuple(sorted(found))
 

@@ -173,7 +173,7 @@ def test_offload_overlap_and_chosen_operations_are_told_or_said_to_be_missing():
         zero=1,
         sequence_parallel=True,
         tp_overlap=True,
-        offload=tuple(Offload),
+        offload=(Offload.OPTIMIZER, Offload.ACTIVATIONS),
         recompute=Recompute.OPERATION,
     )
     found = in_each_program(plan, LONG)

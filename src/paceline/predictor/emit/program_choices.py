@@ -69,6 +69,8 @@ def megatron_flags(plan: Plan, workload: Workload) -> ProgramSettings:
     chosen.flags += _megatron_experts(plan)
     if Offload.OPTIMIZER in plan.offload:
         chosen.flags += ["--optimizer-cpu-offload", "--use-precision-aware-optimizer"]
+    if Offload.WEIGHTS in plan.offload:
+        chosen.missing.append("Megatron-LM cannot offload weights")
     if Offload.ACTIVATIONS in plan.offload:
         # Megatron-LM wants fewer layers than there are.
         count = len(blocks(workload.graph)) - 1
@@ -124,7 +126,7 @@ def torchtitan_flags(plan: Plan, workload: Workload) -> ProgramSettings:
         chosen.missing.append("torchtitan cannot overlap the all-to-all of experts")
     if plan.ep_impl is ExpertDispatch.DEEPEP:
         chosen.settings["parallelism.expert_parallel_comm_backend"] = "deepep"
-    if Offload.OPTIMIZER in plan.offload:
+    if {Offload.OPTIMIZER, Offload.WEIGHTS} & {*plan.offload}:
         chosen.settings["training.enable_cpu_offload"] = True
         chosen.missing.append(
             "torchtitan offloads weights and gradients together with optimizer state"
@@ -161,6 +163,11 @@ def deepspeed_flags(plan: Plan, workload: Workload) -> ProgramSettings:
         }
         if plan.zero == 0:
             chosen.missing.append("DeepSpeed offloads only sharded state (zero 1 or higher)")
+    if Offload.WEIGHTS in plan.offload:
+        chosen.settings.setdefault("zero_optimization", {})["offload_param"] = {
+            "device": "cpu",
+            "pin_memory": True,
+        }
     if Offload.ACTIVATIONS in plan.offload:
         chosen.settings["activation_checkpointing"] = {"cpu_checkpointing": True}
         chosen.missing.append("DeepSpeed offloads only the inputs of checkpointed blocks")
@@ -183,7 +190,7 @@ def fsdp_flags(plan: Plan, workload: Workload) -> ProgramSettings:
         chosen.flags.append(
             "torch._inductor.config._micro_pipeline_tp = True  # needs torch.compile"
         )
-    if Offload.OPTIMIZER in plan.offload:
+    if {Offload.OPTIMIZER, Offload.WEIGHTS} & {*plan.offload}:
         chosen.missing.append(
             "fully_shard(..., offload_policy=CPUOffloadPolicy()) moves weights and gradients too"
         )

@@ -7,7 +7,7 @@ import numpy as np
 from paceline.constants import number
 from paceline.errors import InputError
 from paceline.hardware import Cluster
-from paceline.predictor.partition.partition import Array, Partition
+from paceline.predictor.partition.partition import Array, Partition, weights_at
 from paceline.predictor.plan.plan import Plan
 from paceline.workload.blocks import part_of
 
@@ -59,16 +59,23 @@ def moved_bytes(parts: Partition) -> Array:
     return np.asarray(parts.loads * kept)
 
 
-def exposed_transfers(
-    kept_bytes: Array, counts: Array, cluster: Cluster, passes: Sequence[Array]
-) -> list[Array]:
-    """Exposed seconds by kind of layer of offloaded activations, in each of the ``passes``.
+def weight_shards(parts: Partition) -> Array:
+    """Bytes of the shard of each kind's weights that a pass reads from the host."""
+    width = parts.precision.weight_bytes
+    whole = weights_at(parts.workload, parts.kinds, width, parts.classes.first)
+    return whole / parts.plan.shard_degree
 
-    Blocks have ``counts`` layers of each kind, which keep ``kept_bytes`` each; ``passes`` are
-    seconds by kind of forward and of backward. Transfers overlap computing. The time by which they
-    exceed a pass through all blocks is exposed and distributed over layers by their kept bytes.
+
+def exposed_transfers(
+    moved: Array, counts: Array, cluster: Cluster, passes: Sequence[Array]
+) -> list[Array]:
+    """Exposed seconds by kind of layer of offloaded state, in each of the ``passes``.
+
+    There are ``counts`` layers of each kind, which move ``moved`` bytes each in a pass; ``passes``
+    are seconds by kind of forward and of backward. Transfers overlap computing. The time by which
+    they exceed a pass is exposed and distributed over layers by their bytes.
     """
-    one_way = kept_bytes / host_bandwidth(cluster)
+    one_way = moved / host_bandwidth(cluster)
     link = float(counts @ one_way)
     shares = one_way / link if link > 0 else np.zeros_like(one_way)
     return [shares * max(0.0, link - float(counts @ seconds)) for seconds in passes]

@@ -92,7 +92,7 @@ def _stages_memory(parts: Partition, counts: Array) -> Memory:
     activations = _activations(parts, counts)
     gaps = allocator_bytes(activations, parts.framework)
     memory = Memory(
-        _sharded(parts, counts, 3, weights),
+        0.0 if Offload.WEIGHTS in plan.offload else _sharded(parts, counts, 3, weights),
         _sharded(parts, counts, 2, gradients * kept_width / widths.gradient_bytes),
         0.0 if Offload.OPTIMIZER in plan.offload else _sharded(parts, counts, 1, trained),
         activations,

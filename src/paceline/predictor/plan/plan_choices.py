@@ -34,6 +34,8 @@ class Offload(StrEnum):
     """Optimizer state; the update runs on the host."""
     ACTIVATIONS = "activations"
     """Activations kept from forward to backward."""
+    WEIGHTS = "weights"
+    """Shards of weights: each block is copied to the device before it computes (ZeRO stage 3)."""
 
 
 class Recompute(StrEnum):

@@ -149,6 +149,11 @@ def _check_choices(plan: "Plan") -> None:
             "--offload activations does not support pipelines",
             "omit --pp, or use --offload optimizer",
         )
+    if Offload.WEIGHTS in plan.offload and (plan.zero < 3 or plan.holders == 1):
+        raise InputError(
+            "--offload weights needs sharded weights: --zero 3 and several replicas",
+            "add --zero 3, or use --offload optimizer",
+        )
     if plan.tp_overlap and not (plan.tp > 1 and plan.sequence_parallel):
         raise InputError(
             "--tp-overlap needs tensor and sequence parallelism",

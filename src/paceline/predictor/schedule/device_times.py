@@ -7,7 +7,7 @@ import numpy as np
 from paceline.predictor.comm.compression import NO_COMPRESSION
 from paceline.predictor.comm.layer_comm import ReplicaMessages
 from paceline.predictor.kernels.layer_times import LayerTimes
-from paceline.predictor.memory.offload import exposed_transfers, moved_bytes
+from paceline.predictor.memory.offload import exposed_transfers, moved_bytes, weight_shards
 from paceline.predictor.partition.partition import Array, Partition
 from paceline.predictor.plan.plan_choices import Offload
 from paceline.predictor.schedule.step_costs import LayerTime
@@ -59,13 +59,23 @@ def device_times(
     returned = within.exposed(backward, bandwidth, 1)
     recompute = np.where(parts.kept.again, forward + sent, 0.0)
     times = DeviceTimes(forward, backward, recompute, sent, returned, parts.gradient_bytes)
-    if Offload.ACTIVATIONS not in parts.plan.offload:
-        return times
+    of_layer = parts.classes.of_layer
     numbered = [bool(part_of(node.name)) for node in parts.workload.graph.nodes]
-    counts = np.bincount(parts.classes.of_layer[numbered], minlength=len(parts.kinds))
-    passes = (times.whole_forward, times.whole_backward)
-    late = exposed_transfers(moved_bytes(parts), counts.astype(float), parts.cluster, passes)
-    return replace(times, forward_exchange=sent + late[0], backward_exchange=returned + late[1])
+    transfers = {
+        Offload.ACTIVATIONS: (moved_bytes, of_layer[numbered]),
+        Offload.WEIGHTS: (weight_shards, of_layer),
+    }
+    for what, (bytes_of, layers_of) in transfers.items():
+        if what in parts.plan.offload:
+            counts = np.bincount(layers_of, minlength=len(parts.kinds)).astype(float)
+            passes = (times.whole_forward, times.whole_backward)
+            late = exposed_transfers(bytes_of(parts), counts, parts.cluster, passes)
+            times = replace(
+                times,
+                forward_exchange=times.forward_exchange + late[0],
+                backward_exchange=times.backward_exchange + late[1],
+            )
+    return times
 
 
 def with_compression(times: DeviceTimes, parts: Partition) -> DeviceTimes:
