@@ -42,6 +42,13 @@ class Interruptions:
     checkpoint: float
     restart: float
 
+    def __post_init__(self) -> None:
+        for name in ("between_failures", "checkpoint", "restart"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0) or (name != "restart" and value == 0):
+                field = name.replace("_", " ")
+                raise InputError(f"{field} must be positive (got {value:g} s)", "give a time")
+
     @property
     def best_interval(self) -> float:
         """The optimal time between two checkpoints (Daly 2006, after Young 1974)."""
@@ -107,6 +114,13 @@ class TrainingRun:
     conditions: RunConditions = RunConditions()
 
     def __post_init__(self) -> None:
+        if not (math.isfinite(self.samples) and self.samples > 0):
+            raise InputError(
+                f"samples must be positive (got {self.samples:g})", "give a number above zero"
+            )
+        every = self.conditions.checkpoint_every
+        if every is not None and not (math.isfinite(every) and every > 0):
+            raise InputError(f"checkpoint_every must be positive (got {every:g} s)", "give a time")
         if self.goodput.value < _LEAST_GOODPUT:
             raise InputError(
                 "failures and restarts leave less than 1 % of the time for training",
