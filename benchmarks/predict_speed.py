@@ -43,7 +43,7 @@ from paceline.hardware import catalogue
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.sync_policy import synchronisation
 from paceline.predictor.predict import predict
-from paceline.predictor.schedule.ddp_step import replica_step
+from paceline.predictor.schedule.device_step import DeviceStep
 from paceline.predictor.schedule.step_costs import GradientExchange, LayerTime, StepCosts
 from paceline.predictor.schedule.unequal_ranks import with_slowdowns
 from paceline.predictor.search import PlanSearch
@@ -200,7 +200,7 @@ def _step(workers: int, interference: float = 0.03) -> Any:
     exchange = GradientExchange(
         synchronisation("per_tensor"), lambda size: 1e-5 * workers + size * seconds
     )
-    return replica_step(layers, exchange, StepCosts(interference=interference))
+    return DeviceStep(layers, exchange, StepCosts(interference=interference)).tasks()
 
 
 def scheduling(repeats: int) -> dict[str, Any]:

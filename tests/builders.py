@@ -3,7 +3,7 @@
 from paceline.hardware.machine_profile import CollectivePoint, Colocation, MachineProfile
 from paceline.predictor.kernels.efficiency import load_efficiency
 from paceline.predictor.kernels.roofline import layer_work
-from paceline.predictor.schedule.ddp_step import replica_step
+from paceline.predictor.schedule.device_step import DeviceStep
 from paceline.predictor.schedule.step_costs import GradientExchange, LayerTime, StepCosts
 from paceline.step import Origin, Phase, Step, Task
 from paceline.step.schedule import schedule
@@ -49,7 +49,7 @@ def an_outcome():
 def data_parallel_step(layers, synchronisation, all_reduce, **costs):
     """The step of one representative worker; ``all_reduce`` None is a worker alone."""
     exchange = None if all_reduce is None else GradientExchange(synchronisation, all_reduce)
-    return replica_step(layers, exchange, StepCosts(**costs))
+    return DeviceStep(layers, exchange, StepCosts(**costs)).tasks()
 
 
 LAYERS = (

@@ -7,7 +7,7 @@ from paceline.constants import numbers_of
 from paceline.located_toml import shipped_toml
 from paceline.predictor.kernels.layer_traces import example_trace, layer_times
 from paceline.predictor.plan.sync_policy import synchronisation
-from paceline.predictor.schedule.ddp_step import replica_step
+from paceline.predictor.schedule.device_step import DeviceStep
 from paceline.predictor.schedule.step_costs import GradientExchange, StepCosts
 from paceline.predictor.uncertainty.step_corrections import cluster_corrections
 
@@ -23,7 +23,8 @@ def all_reduce(nodes):
 
 def replay(policy, seconds, interference=0.0):
     exchange = GradientExchange(synchronisation(policy), seconds)
-    return replica_step(layer_times(TRACE), exchange, StepCosts(interference=interference))
+    costs = StepCosts(interference=interference)
+    return DeviceStep(layer_times(TRACE), exchange, costs).tasks()
 
 
 def replay_on(policy, nodes):
@@ -79,5 +80,5 @@ def test_the_all_reduce_of_the_system_is_what_the_trace_says():
 
 
 def test_one_node_alone_trains_what_was_measured():
-    step = replica_step(layer_times(TRACE), None, StepCosts())
+    step = DeviceStep(layer_times(TRACE), None, StepCosts()).tasks()
     assert images_per_second(1, step) == pytest.approx(163.36, rel=1e-4)

@@ -14,7 +14,7 @@ from paceline.constants import number
 from paceline.hardware.machine_profile import MachineProfile
 from paceline.predictor.comm.measured_curve import MeasuredCurve
 from paceline.predictor.plan.sync_policy import MIB, Policy, Synchronisation
-from paceline.predictor.schedule.ddp_step import replica_step
+from paceline.predictor.schedule.device_step import DeviceStep
 from paceline.predictor.schedule.step_costs import GradientExchange, LayerTime, StepCosts
 from paceline.step.step_profile import BUCKET, GRADIENTS, MessageProfile, StepProfile
 from paceline.store import Launch
@@ -178,8 +178,8 @@ class MeasuredExchange:
         ]
         exchange = GradientExchange(policy, cost.seconds)
         each = (1.0 - self.copied_share) * self.handling_seconds / len(self.messages)
-        step = replica_step(handled[::-1], exchange, StepCosts(message_overhead_seconds=each))
-        return step.seconds - self.backward_seconds
+        step = DeviceStep(handled[::-1], exchange, StepCosts(message_overhead_seconds=each))
+        return step.seconds() - self.backward_seconds
 
 
 def measured_exchange(

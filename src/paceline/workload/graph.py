@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -107,10 +108,10 @@ class Graph:
         return any(SEQUENCE in spec.shape for spec in self.inputs.values())
 
     def node(self, name: str) -> Node:
-        for node in self.nodes:
-            if node.name == name:
-                return node
-        raise InputError(f"graph '{self.name}' has no node '{name}'")
+        found = _by_name(self).get(name)
+        if found is None:
+            raise InputError(f"graph '{self.name}' has no node '{name}'")
+        return found
 
     def with_inputs(self, shapes: Mapping[str, Sequence[int]]) -> "Graph":
         """The same network on inputs of other shapes (of one sample)."""
@@ -206,6 +207,12 @@ class Graph:
                 f"graph '{self.name}' needs a sequence length", "give --seq or sequence"
             )
         return _counts(chosen, "sequence")
+
+
+@lru_cache(maxsize=64)
+def _by_name(graph: Graph) -> dict[str, Node]:
+    """The nodes of a graph by name."""
+    return {node.name: node for node in graph.nodes}
 
 
 def _check_node(node: Node, known: set[str]) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.predictor.plan.sync_policy import synchronisation
-from paceline.predictor.schedule.ddp_step import replica_step
+from paceline.predictor.schedule.device_step import DeviceStep
 from paceline.predictor.schedule.fsdp_step import schedule_fsdp, schedule_zero12
 from paceline.predictor.schedule.step_costs import GradientExchange, LayerTime, StepCosts
 from paceline.predictor.schedule.task_schedule import REPLICA_LINK, TaskSchedule
@@ -80,7 +80,7 @@ def test_full_sharding_gathers_each_unit_before_forward_and_before_backward():
 def test_on_a_slow_link_full_sharding_moves_half_as_much_again_as_plain():
     slow = 1e-7
     sharded = fully_sharded_step(LAYERS, exchange(slow), StepCosts(), WEIGHTS, UNITS)
-    plain = replica_step(LAYERS, exchange(slow), StepCosts())
+    plain = DeviceStep(LAYERS, exchange(slow), StepCosts()).tasks()
 
     def sent(step):
         return sum(task.seconds for task, _ in step.on("network"))
@@ -141,7 +141,7 @@ def test_accumulation_multiplies_every_phase_of_full_sharding(micro_batches):
 
 
 def test_accumulation_sends_gradients_once():
-    once = replica_step(LAYERS, exchange(1e-9), StepCosts(), micro_batches=4)
+    once = DeviceStep(LAYERS, exchange(1e-9), StepCosts(), micro_batches=4).tasks()
     assert len(names(once, "all-reduce")) == 2
     assert once.seconds >= 4 * COMPUTE
 
@@ -151,7 +151,7 @@ def test_exchanges_within_a_replica_are_waited_for():
         LayerTime("a", 0.01, 0.02, 0.0, 0.005, 0.003, 0.004),
         LayerTime("b", 0.01, 0.02),
     ]
-    step = replica_step(exchanging, None, StepCosts())
+    step = DeviceStep(exchanging, None, StepCosts()).tasks()
     assert step.seconds == pytest.approx(0.06 + 0.005 + 0.003 + 0.004)
 
 

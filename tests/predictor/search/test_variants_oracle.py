@@ -11,6 +11,7 @@ from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import Recompute
 from paceline.predictor.predict import predict
 from paceline.predictor.search import PlanSearch, advice
+from paceline.predictor.search.plan_constraints import split_plan_fields
 from paceline.predictor.search.plan_variants import variations
 from paceline.predictor.whatif import WhatIf
 from paceline.workload.workload import Workload
@@ -133,3 +134,20 @@ def test_expert_parallelism_divides_replicas_and_experts():
     search = search_of("mixtral_8x7b", batch=48, counts=(1, 2))
     assert {p.ep for p in varied(search, Plan(dp=6)) if p.ep > 1} == {2}
     assert {p.ep for p in varied(search, Plan(dp=8)) if p.ep > 1} == {2, 4, 8}
+
+
+def test_degrees_of_one_constrain_nothing():
+    """cp 1 and ep 1 are what the search models; ep 2 is predicted plan by plan."""
+    assert split_plan_fields({"cp": 1, "ep": 1, "tp": 4})[1].added == {}
+    assert split_plan_fields({"ep": 2, "tp_overlap": True})[1].added == {
+        "ep": 2,
+        "tp_overlap": True,
+    }
+
+
+def test_advice_on_fields_outside_the_search():
+    workload = Workload.of("gpt_h128_l4", 1, 128, "bf16", "adam")
+    place, like = catalogue.cluster("dgx-a100").with_devices(2), Plan(framework="megatron-lm")
+    _, fixed = split_plan_fields({"cp": 2})
+    best = advice.advise(PlanSearch(workload, place, 8, like=like, fixed=fixed)).best
+    assert {own.prediction.plan.cp for own in best} == {2}

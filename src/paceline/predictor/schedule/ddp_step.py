@@ -16,25 +16,11 @@ from paceline.predictor.schedule.step_costs import (
     gradient_messages,
     takes_time,
 )
-from paceline.predictor.schedule.task_schedule import NETWORK, ScheduleBackend, TaskSchedule
-from paceline.step import Phase, Step
+from paceline.predictor.schedule.task_schedule import NETWORK, ScheduleBackend
+from paceline.step import Phase
 
 PULL = "network down"
 """Lane of pulls from parameter servers."""
-
-
-def replica_step(
-    layers: Sequence[LayerTime],
-    exchange: GradientExchange | None,
-    costs: StepCosts,
-    *,
-    micro_batches: int = 1,
-    label: str = "",
-) -> Step:
-    """The steady-state step of one device, scheduled by `schedule_ddp`."""
-    builder = TaskSchedule(costs.interference)
-    schedule_ddp(builder, layers, exchange, costs, micro_batches=micro_batches)
-    return builder.build(label)
 
 
 def schedule_ddp(
