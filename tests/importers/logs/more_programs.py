@@ -543,6 +543,15 @@ MORE_PROGRAMS = {
         24,
         size=10**6,
     ),
+    "asynchronous_start": Program(
+        lambda s: (
+            f"finished step: {s.n}, seconds: {s.dt * {1: 9, 2: 0.05}.get(s.n, 1):.3f}, loss: {s.loss:.3f}"
+        ),
+        0.96,
+        1,
+        9,
+        size=10**6,
+    ),
     "source_in_front": Program(
         lambda s: f"step:{s.n}/9000 train_loss:{s.loss:.4f} train_time:{1e3 * s.busy:.0f}ms",
         0.23,

@@ -18,6 +18,7 @@ from paceline.importers.logs.inference.quantities import (
 )
 from paceline.importers.logs.inference.step_time import (
     COARSE,
+    PAUSE,
     STAMPS,
     StepEstimate,
     agrees,
@@ -38,6 +39,8 @@ CLEAR_OF_PROGRAM = 2
 """Least number of records of a series of a known program."""
 CLEAR_STAMPS = 6
 """Least number of records of a series that only time stamps measure."""
+FIRST_RECORDS = 4
+"""Records of a series that may be far too short."""
 LEFT_WITHIN = 0.15
 """Relative difference of a step time and of the printed time to the end, which is a mean too."""
 PAUSES = 1.3
@@ -206,7 +209,9 @@ def _add_series(series: Series, log: LogBuilder) -> None:
         base, last = base + (last if step <= last else 0), step
         # The first record includes compilation and allocation.
         slow = index == 0 and len(estimate.times) > 1 and seconds > usual
-        log.step(base + step, seconds, count, series.rank, warm_up=slow)
+        # Asynchronous programs (JAX) print the time of their launch for the next ones.
+        quick = index < FIRST_RECORDS and seconds < usual / PAUSE
+        log.step(base + step, seconds, count, series.rank, warm_up=slow or quick)
     log.drop_pauses()
     log.facts["inferred_from"] = estimate.source
     agreeing = [
