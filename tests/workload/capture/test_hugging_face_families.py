@@ -119,3 +119,21 @@ def test_llava_is_its_text_model(tmp_path):
     llama = load(tmp_path, LLAMA2_7B | {"vocab_size": 32064, "max_position_embeddings": 2048})
     assert graph.cost(1, sequence=64) == llama.cost(1, sequence=64)
     assert any("image encoder is left out" in note for note in graph.notes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "language_model"), [("bert", "BertLMHeadModel"), ("roberta", "RobertaForCausalLM")]
+)
+def test_an_encoder_as_a_decoder_keeps_its_masked_head(tmp_path, kind, language_model):
+    sizes = {
+        "model_type": kind,
+        "vocab_size": 1000,
+        "hidden_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 256,
+        "max_position_embeddings": 66,
+    }
+    masked = load(tmp_path, sizes | {"architectures": ["BertForMaskedLM"]})
+    decoder = load(tmp_path, sizes | {"architectures": [language_model]})
+    assert decoder.cost(1).parameters == masked.cost(1).parameters

@@ -119,13 +119,15 @@ def _require_head(config: Config, wanted: str) -> None:
 
 def bert(config: Config) -> TransformerShape:
     common = common_sizes(config)
+    head = config.head("masked")
+    is_decoder = head == "tokens"  # the language model of a decoder has the head of the masked one
     return TransformerShape(
-        **common | {"head": config.head("masked")},
+        **common | {"head": "masked" if is_decoder else head},
         inner=config.size("intermediate_size", "hidden_dim"),
         learned_positions=position_rows(config, common),
         segments=config.size("type_vocab_size", default=2),
         activation=config.activation("hidden_act", "activation", default="gelu"),
-        causal=False,
+        causal=is_decoder,
         norm_at="after_sum",
         embedding_norm=True,
         tied=config.flag("tie_word_embeddings", True),
