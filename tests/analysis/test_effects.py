@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -49,6 +50,16 @@ def test_effects_are_factors_on_seconds_per_sample():
     first, second = effects_tables(found)
     assert "16 to 32" in str(first)
     assert "Residuals: no assumption of the model rejected" in str(second)
+
+
+def test_processes_outside_the_factors_are_no_noise():
+    """A study with ``processes`` beside its factors: both are terms of the analysis."""
+    found = [
+        replace(one, world_size=world, id=f"{one.id}-{world}")
+        for world in (1, 2)
+        for one in launches(levels=((16, 32), (1,)))
+    ]
+    assert set(study_effects(found).levels) >= {"processes"}
 
 
 def test_unequal_numbers_and_more_levels_have_an_analysis_of_variance():

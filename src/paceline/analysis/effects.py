@@ -46,17 +46,18 @@ def study_effects(
         and one.job.get("factors")
         and one.instrument == "none"
     ]
-    names = list(dict.fromkeys(name for one in included for name in one.job["factors"]))
-    included = [one for one in included if all(name in one.job["factors"] for name in names)]
+    factors = {one.id: _factors(one) for one in included}
+    names = list(dict.fromkeys(name for own in factors.values() for name in own))
+    included = [one for one in included if all(name in factors[one.id] for name in names)]
     levels = {
-        name: tuple(dict.fromkeys(one.job["factors"][name] for one in included)) for name in names
+        name: tuple(dict.fromkeys(factors[one.id][name] for one in included)) for name in names
     }
     varied = {name: own for name, own in levels.items() if len(own) > 1}
     if not varied or len(included) < 3:
         return None
     seconds = [mean_step_seconds(one) / one.samples_per_step for one in included]
     responses = [math.log(value) for value in seconds]
-    columns = {name: [one.job["factors"][name] for one in included] for name in varied}
+    columns = {name: [factors[one.id][name] for one in included] for name in varied}
     cells: dict[tuple[Any, ...], list[float]] = {}
     for number, key in enumerate(zip(*columns.values(), strict=True)):
         cells.setdefault(key, []).append(responses[number])
@@ -74,6 +75,13 @@ def study_effects(
         _two_level(varied, cells) if whole else None,
         {key: math.exp(math.fsum(own) / len(own)) for key, own in cells.items()},
     )
+
+
+def _factors(launch: Launch) -> dict[str, Any]:
+    """Levels of a launch, with processes and threads, which studies also vary outside factors."""
+    settings = {"processes": launch.world_size, "threads": launch.job.get("threads", 1)}
+    own = launch.job["factors"]
+    return {**own, **{name: value for name, value in settings.items() if name not in own}}
 
 
 def _plots(

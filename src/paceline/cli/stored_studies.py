@@ -1,5 +1,6 @@
 """Subcommands of ``paceline study`` on recorded studies."""
 
+import shlex
 from pathlib import Path
 
 import click
@@ -228,7 +229,7 @@ def package(study: str, out: Path | None, store_path: Path | None, as_json: bool
     from paceline.study.package import package_study
 
     written = package_study(study, out=out, store=store_path)
-    emit(written, as_json, command_line("study", "verify", str(written.directory)))
+    emit(written, as_json, shlex.join(["paceline", "study", "verify", str(written.directory)]))
 
 
 @click.command(

@@ -56,8 +56,8 @@ def _thread(counts: list[int]) -> str:
 
 def methods_latex(results: StudyAnalysis) -> str:
     """The paragraph for LaTeX, with a citation."""
-    cited = methods_text(results).replace(f"Paceline {__version__}", "@")
-    return latex_text(cited).replace("@", rf"Paceline {__version__}~\cite{{paceline}}")
+    name = f"Paceline {__version__}"
+    return latex_text(methods_text(results)).replace(name, rf"{name}~\cite{{paceline}}")
 
 
 def bibtex(results: StudyAnalysis) -> str:
