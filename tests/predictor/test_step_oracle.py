@@ -14,14 +14,16 @@ from paceline.hardware import Cluster, Device, Link
 from paceline.predictor.comm.collective_cost import collective_cost
 from paceline.predictor.comm.library import library
 from paceline.predictor.comm.rank_group import Group
+from paceline.predictor.evidence import Colocated, Evidence
 from paceline.predictor.framework_profiles import framework
 from paceline.predictor.kernels.efficiency import Efficiency, UnitEfficiency
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import PipelineSchedule, Recompute
 from paceline.predictor.plan.sync_policy import Synchronisation, synchronisation
-from paceline.predictor.predict import predict
+from paceline.predictor.predict import predict, prepare
 from paceline.predictor.prediction_tables import prediction_table
 from paceline.predictor.prediction_text import bound_by, rate_text
+from paceline.predictor.uncertainty.applied_corrections import colocated_processes
 from paceline.predictor.uncertainty.intervals import ThroughputInterval
 from paceline.predictor.uncertainty.step_corrections import StepCorrections
 from paceline.workload import Graph, InputSpec, Node, ops
@@ -363,3 +365,18 @@ def test_memory_of_an_unknown_device():
     assert (found.fits, found.fits_probability) == (None, None)
     assert "device memory unknown" in text
     assert "fit" not in text.replace("benefit", "")
+
+
+def test_two_devices_have_a_link():
+    assert "links       nv in a node" in str(predicted(Plan(dp=2)))
+    assert "links" not in str(predicted(Plan()))
+
+
+def test_contention_counts_the_processes_of_the_plan():
+    """Two processes on a node of four devices contend as two, not as four."""
+    two, four = Colocated(1.5), Colocated(4.0)
+    measured = Evidence(colocation={2: two, 4: four})
+    job = prepare(Workload(matrices(), 1, precision="bf16"), CLUSTER.shaped(1, 2), Plan(dp=2))
+    on_four = replace(job, cluster=CLUSTER.shaped(1, 4), evidence=measured)
+    assert colocated_processes(on_four) is two
+    assert colocated_processes(replace(on_four, plan=Plan(dp=8))) is four
