@@ -78,7 +78,7 @@ def _stages_memory(parts: Partition, counts: Array) -> Memory:
     weights = weights_at(workload, parts.kinds, widths.weight_bytes, parts.classes.first)
     trained = np.array([float(p.trainable_parameters * state_width) for p in profiles])
     buffers: Numbers = 0.0
-    if plan.holders > 1:
+    if plan.holders > 1 or Offload.WEIGHTS in plan.offload:
         buffers = buffer_bytes(
             counts @ gradients,
             synchronisation.bucket_bytes,

@@ -149,9 +149,9 @@ def _check_choices(plan: "Plan") -> None:
             "--offload activations does not support pipelines",
             "omit --pp, or use --offload optimizer",
         )
-    if Offload.WEIGHTS in plan.offload and (plan.zero < 3 or plan.holders == 1):
+    if Offload.WEIGHTS in plan.offload and plan.zero < 3:
         raise InputError(
-            "--offload weights needs sharded weights: --zero 3 and several replicas",
+            f"--offload weights needs sharded weights, but zero is {plan.zero}",
             "add --zero 3, or use --offload optimizer",
         )
     if plan.tp_overlap and not (plan.tp > 1 and plan.sequence_parallel):
