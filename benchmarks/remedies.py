@@ -64,7 +64,7 @@ def line(one: dict[str, Any]) -> str:
     shown = "-" if predicted is None else f"{predicted * 1e3:.1f}"
     verdict = "COSTS TIME" if costs(one) else ""
     return (
-        f"{head}{one['remedy']:28}{one['step_seconds'] * 1e3:9.1f}{shown:>11}{measured:>16}"
+        f"{head}{one['try']:28}{one['step_seconds'] * 1e3:9.1f}{shown:>11}{measured:>16}"
         f"{one['load_average']:6.1f} {verdict}"
     )
 
