@@ -84,7 +84,7 @@ def _states(own: Own, tokens: Any, place: str, reverse: bool) -> Any:
         cell = tf.sigmoid(keep) * cell + tf.sigmoid(into) * tf.tanh(new)
         return tf.sigmoid(out) * tf.tanh(cell), cell
 
-    zeros = tf.zeros([batch, recurrent.shape[0]])
+    zeros = tf.zeros([batch, recurrent.shape[0]], tokens.dtype)
     by_token = tf.reshape(gates, [length, batch, -1])
     states, _ = tf.scan(step, by_token, (zeros, zeros), reverse=reverse)
     return tf.transpose(states, [1, 0, 2])
