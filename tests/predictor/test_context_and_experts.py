@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+import paceline
 from paceline.constants import number, overridden
 from paceline.errors import InputError
 from paceline.hardware import catalogue
@@ -195,3 +196,9 @@ def test_a_device_with_more_experts_waits_longer_for_the_host():
 
     each = number("overheads.host.experts.expert")
     assert waits(8) - waits(32) == pytest.approx(each * (128 / 8 - 128 / 32), rel=1e-6)
+
+
+def test_divided_experts_do_not_exceed_perfect_scaling():
+    """128 experts on one device wait for the host 8 times as long as 16: no gain of scaling."""
+    words = {"dp": 32, "ep": 8, "micro_batch": 1, "global_batch": 512, "framework": "megatron-lm"}
+    assert paceline.predict("qwen3_30b_a3b", "dgx-h100", nodes=4, **words).efficiency < 1.0

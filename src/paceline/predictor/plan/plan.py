@@ -1,5 +1,6 @@
 """Plan: degrees of parallelism and policies of a job."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -145,17 +146,21 @@ class Plan:
         )
 
     def undivided(self) -> "Plan":
-        """The plan without degrees that divide layers: all but ``dp`` and ``pp`` are 1."""
+        """The plan without degrees that divide layers: all but ``dp``, ``pp`` and ``ep`` are 1.
+
+        Experts stay divided among replicas: on one device the arithmetic is the same, but each of
+        the many experts gets few tokens, which no plan for one device does.
+        """
         return replace(
             self,
             tp=1,
-            ep=1,
+            ep=math.gcd(self.ep, self.dp),
             etp=None,
             cp=1,
             sequence_parallel=False,
             shard_group=None,
             cp_impl=None,
-            expert_imbalance=None,
+            expert_imbalance=1.0 if math.gcd(self.ep, self.dp) > 1 else None,
             tp_overlap=False,
             ep_impl=ExpertDispatch.ALL_TO_ALL,
             ep_overlap=False,
