@@ -133,8 +133,11 @@ class WhatIfs(PublicResult):
         """The prediction, changes of resources, and other plans."""
         from paceline.predictor.prediction_tables import whatif_table
 
-        tables = (whatif_table(self.changes, kind) for kind in ("resource", "optimisation"))
-        return [str(self.base), *(part for table in tables for part in ("", table))]
+        resources = whatif_table(self.changes, "resource")
+        plans: Part = "Other plans: none that fits saves time."
+        if any(change.kind == "optimisation" for change in self.changes):
+            plans = whatif_table(self.changes, "optimisation")
+        return [str(self.base), "", resources, "", plans]
 
     def summary(self) -> str:
         """The job and its throughput."""
