@@ -59,7 +59,7 @@ def value_of(name, knob):
     if knob.kind is int:
         return st.integers(low, high)
     if knob.kind is float or knob.knob.parse is not None:
-        return st.floats(max(low or 0, 1e-6), 1e12)
+        return st.floats(max(low or 0, 1e-6), min(high or 1e12, 1e12))
     return NAMES
 
 

@@ -1,5 +1,6 @@
 """The job: all settings that the worker of a framework needs, passed to it as JSON."""
 
+import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -69,6 +70,22 @@ class Job:
     resources: bool = False
 
     def __post_init__(self) -> None:
+        for name, least in (
+            ("batch_per_rank", 1),
+            ("world_size", 1),
+            ("nodes", 1),
+            ("steps", 1),
+            ("warmup_steps", 0),
+            ("threads", 1),
+            ("distinct_batches", 1),
+            ("epochs", 0),
+        ):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < least:
+                label = name.replace("_", " ")
+                raise InputError(
+                    f"invalid {label}: {value}", f"give an integer of at least {least}"
+                )
         if self.world_size % self.nodes:
             raise InputError(
                 f"cannot divide {self.world_size} processes evenly over {self.nodes} nodes",
@@ -78,6 +95,10 @@ class Job:
             raise InputError(
                 f"unknown instrument '{self.instrument}'", f"choose one of {', '.join(INSTRUMENTS)}"
             )
+        if self.bucket_bytes is not None and not (
+            self.bucket_bytes > 0 and math.isfinite(self.bucket_bytes)
+        ):
+            raise InputError("the bucket size must be at least 1 byte", "give a size such as 25MiB")
 
     def to_json(self) -> dict[str, Any]:
         """The job as recorded in the store."""

@@ -77,6 +77,7 @@ def test_faster_plans_that_do_not_fit(tight):
             micro_batch=int(options.get("micro-batch", own.plan.micro_batch)),
             zero=int(options.get("zero", own.plan.zero)),
             recompute=Recompute(options.get("recompute", own.plan.recompute)),
+            sequence_parallel=own.plan.sequence_parallel or "--sequence-parallel" in own.remedy,
         )
         fitting = predicted(search, changed)
         assert float(fitting.memory.total_bytes) <= room
