@@ -1,5 +1,7 @@
 """Both sides of every check of a plan, and its derived numbers."""
 
+from dataclasses import replace
+
 import pytest
 
 from paceline.errors import InputError
@@ -133,7 +135,11 @@ def test_reduced_plans():
         micro_batch=1, recompute=Recompute.FULL, recompute_every=2, fused_attention=False
     )
     whole = plan.undivided()
-    assert (whole.dp, whole.tp, whole.pp, whole.cp, whole.ep) == (4, 1, 2, 1, 1)
+    assert (whole.dp, whole.tp, whole.pp, whole.cp, whole.ep) == (4, 1, 2, 1, 2)
+    assert whole.expert_imbalance == 1.0
+    assert replace(plan, dp=1, ep=4).undivided().ep == 1, (
+        "one replica has no devices to divide over"
+    )
     assert not whole.sequence_parallel
     assert not whole.tp_overlap
     assert whole.recompute_every == 2
