@@ -94,8 +94,8 @@ def report(label: str, figures: dict[str, Any]) -> dict[str, Any]:
 def commands_at_size(large: Path, page: Path, directory: Path) -> list[dict[str, Any]]:
     """Commands that read the large store, and the report of a large study."""
     commands = {
-        "list": ("list", "--store", large),
-        "list of one study": ("list", "--study", "study-7", "--store", large),
+        "list": ("study", "list", "--launches", "--store", large),
+        "list of one study": ("study", "show", "study-7", "--store", large),
         "show of one launch": ("show", "00000007", "--store", large),
         "studies": ("studies", "--store", large),
         "report of one study": ("report", "study-7", "--store", large, "--out", directory / "a"),

@@ -26,7 +26,9 @@ def one_demo(launches: int, steps: int, seed: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as directory:
         demo = ["--launches", launches, "--steps", steps, "--seed", seed, "--out", directory]
         result = paceline_json("demo", *demo)
-        listed = paceline_json("list", "--store", Path(directory) / "paceline.db")
+        listed = paceline_json(
+            "study", "list", "--launches", "--store", Path(directory) / "paceline.db"
+        )
     here = next(one for one in result["comparisons"] if one["measured_samples_per_second"])
     alone = [
         launch["wall_over_cpu"]

@@ -40,7 +40,10 @@ def measured(subject: str, seed: int, directory: Path) -> list[object]:
     store = directory / "paceline.db"
     if subject == DEMO:
         paceline("demo", "--seed", seed, "--out", directory)
-        (study,) = {one["study"] for one in paceline("list", "--store", store)["launches"]}
+        (study,) = {
+            one["study"]
+            for one in paceline("study", "list", "--launches", "--store", store)["launches"]
+        }
         return [study, "--store", store]
     inside = "phases" if subject.startswith("torch-ddp") else "difference"
     paceline(
