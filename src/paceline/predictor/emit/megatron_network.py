@@ -15,7 +15,7 @@ from paceline.workload.ops import (
 
 
 def network_flags(graph: Graph, sequence: int | None) -> list[str]:
-    """Flags of a decoder whose blocks are alike; empty for other networks."""
+    """Flags of a decoder with equal blocks; empty for other networks."""
     parts = blocks(graph)
     # The first block has the nodes before it too; those after the last have no number.
     own = [node for node in graph.nodes if node.name.startswith(f"{parts[-1].name}.")]

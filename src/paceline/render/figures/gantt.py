@@ -23,7 +23,7 @@ _MOST_BARS = 1200
 _USUAL_WIDTH = 920.0
 _WIDEST = 4000.0
 _LABELS = 160.0
-"""Pixels beside the lanes, about."""
+"""Approximate width of the labels next to the lanes, in pixels."""
 _LEAST_TIP_WIDTH = 3.0
 _MOST_LANES = 24
 _IDLE_SHARE = 0.005
