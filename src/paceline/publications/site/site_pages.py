@@ -89,7 +89,7 @@ def _lead(results: ReproductionResult) -> Figure | None:
     measured = [dp_vs_tp_section(part.dp_vs_tp) for part in results.measured if part.dp_vs_tp]
     sections = [*measured, predicted_section(results), sweeps_section(results)]
     shown = next((one.figures[0] for one in sections if one is not None and one.figures), None)
-    # A figure next to another is drawn for half the page width; the first figure has the full width.
+    # A figure next to another is drawn for half the page; the first figure has all of its width.
     return figure(shown.title, shown.info, shown.caption) if shown and shown.half else shown
 
 
